@@ -238,7 +238,7 @@ def test_what_cannot_be_is_refused_by_key(
 
 
 def test_scores_are_kept_in_bins_of_their_logit(runs: list[Path]) -> None:
-    spec = compiled(FORMULAS[0], "stack", "scores: [y]")
+    spec = compiled(FORMULAS[0], "auto", "scores: [y]")
     model = learn(runs, spec.spec, spec.abstraction, watch=watch_for(spec)).model
     (judged,) = judged_in(model.shards)
     assert judged.scores == ("y",)

@@ -240,6 +240,7 @@ def test_the_node_keeps_the_map_while_it_learns_on(corridor_run: Any, learned: P
 MAPS = (
     Recalibration("a", "always(p)", 2.0, False, "isotonic", ((0.1, 0.2), (0.5, 0.5)), ticks=9),
     Recalibration("b", "always(q)", math.inf, True, "platt", (), 1.5, -0.25, 7, ("d1", "d2")),
+    Recalibration("c", "always(r)", 2.0, False, "platt", groups=("robot=r1", "robot=r2")),
 )
 
 
@@ -277,6 +278,7 @@ def test_maps_are_read_back_and_are_part_of_the_identity(written: tuple[CountMod
         (1, "slope", 0, r"recalibration\[1\].slope: 0.0 is not accepted"),
         (1, "name", "a", "recalibration: .* names a property twice"),
         (1, "recordings", [1], r"recalibration\[1\]: paper_counting or recordings"),
+        (2, "groups", ["r1", 2], r"recalibration\[2\].groups\[1\]: 2 is not accepted"),
         (1, "ticks", -1, r"recalibration\[1\].ticks: -1 is not accepted"),
     ],
 )

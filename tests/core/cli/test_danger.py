@@ -375,7 +375,7 @@ def test_what_is_learned_online_keeps_the_fit(world: Path, model: CountModel) ->
 
 def test_a_stack_takes_the_score_in(forewarn: Run, world: Path, tmp_path: Path) -> None:
     config, file = tmp_path / "monitor.yaml", tmp_path / "model.json"
-    stacked = "horizon: 2.0, estimator: stack, scores: [ahead]"
+    stacked = "horizon: 2.0, estimator: auto, scores: [ahead]"
     config.write_text(MONITOR.replace("horizon: 2.0", stacked).replace("bins: {ahead: auto}", ""))
     assert forewarn("learn", world / "train", "-c", config, "-o", file, "-j1").code == 0
     result = forewarn("replay", world / "test", "-c", config, "-m", file, "--json")

@@ -290,7 +290,7 @@ def noisy(problem: Problem, seed: int, count: int, most: float) -> tuple[Any, An
 def test_the_order_of_estimates_and_of_scores_does_not_matter(
     learned: Any, seed: int, estimates: int, scores: int
 ) -> None:
-    spec = compiled("stack")
+    spec = compiled("auto")
     problem = problem_of(spec, learned(spec))
     crossed, logits, where = noisy(problem, seed, estimates + scores, 3.0)
     mean = prior(estimates, scores)
@@ -304,7 +304,7 @@ def test_the_order_of_estimates_and_of_scores_does_not_matter(
 
 
 def test_the_hold_is_weaker_the_more_recordings_have_a_violation(learned: Any) -> None:
-    spec = compiled("stack")
+    spec = compiled("auto")
     problem = problem_of(spec, learned(spec))
     crossed, logits, where = noisy(problem, 1, 3, 4.0)
     told = len({r for r, f in zip(crossed.recording, crossed.followed, strict=True) if f > 0})
@@ -320,7 +320,7 @@ def test_the_hold_is_weaker_the_more_recordings_have_a_violation(learned: Any) -
 
 
 def test_what_a_fold_predicts_does_not_depend_on_its_outcomes(learned: Any) -> None:
-    spec = compiled("stack")
+    spec = compiled("auto")
     problem = problem_of(spec, learned(spec))
     crossed, logits, where = noisy(problem, 2, 3, 2.0)
     _, before = held_weights(crossed, logits, where, prior(2, 1))
@@ -340,7 +340,7 @@ def test_scores_weigh_more_than_all_estimates_together() -> None:
 
 
 def test_predictions_of_a_fold_do_not_depend_on_its_outcomes(learned: Any) -> None:
-    spec = compiled("stack")
+    spec = compiled("auto")
     model = learned(spec)
     problem = problem_of(spec, model)
     found = cross(problem, ("shrunk", "pooled"), everything(problem).risk)
@@ -394,7 +394,7 @@ def test_with_too_few_violations_it_is_the_chain(runs: list[Path]) -> None:
 
 
 def test_what_is_certain_and_what_was_never_seen_stay(learned: Any) -> None:
-    for estimator in ("counted", "shrunk", "pooled", "lagged", "stack"):
+    for estimator in ("counted", "shrunk", "pooled", "lagged", "auto"):
         spec = compiled(estimator, formula=RESPONSE)
         model = learned(spec)
         problem = problem_of(spec, model)
@@ -410,7 +410,7 @@ def test_what_is_certain_and_what_was_never_seen_stay(learned: Any) -> None:
 
 
 def test_a_stored_choice_gives_the_tables_of_a_fresh_one(learned: Any, tmp_path: Path) -> None:
-    spec = compiled("stack")
+    spec = compiled("auto")
     model = learned(spec)
     chosen = with_estimates(spec, model)
     save_model(chosen, tmp_path / "m.json")
@@ -432,12 +432,13 @@ def test_a_stored_choice_gives_the_tables_of_a_fresh_one(learned: Any, tmp_path:
         (lambda e: e["plain"]["parts"].append(e["plain"]["parts"][0]), "parts"),
         (lambda e: e.update(calibration=[0.0, 0.0]), "calibration"),
         (lambda e: e.update(chosen="auto"), "chosen"),
+        (lambda e: e.update(asked="stack"), "asked"),
     ],
 )
 def test_estimates_that_cannot_be_are_refused(
     learned: Any, tmp_path: Path, change: Any, key: str
 ) -> None:
-    spec = compiled("stack")
+    spec = compiled("auto")
     path = tmp_path / "m.json"
     save_model(with_estimates(spec, learned(spec)), path)
     content = json.loads(path.read_text())
@@ -476,7 +477,7 @@ def verdicts(monitor: Monitor, rows: Sequence[tuple[Any, ...]]) -> list[Property
 
 @pytest.fixture(scope="module")
 def scored(learned: Any) -> Monitor:
-    spec = compiled("stack", ", scores: [score]", bounds="credible")
+    spec = compiled("auto", ", scores: [score]", bounds="credible")
     return build_monitor(spec, learned(spec))
 
 
@@ -504,9 +505,7 @@ def test_a_score_adds_its_weighted_logit(scored: Monitor) -> None:
 
 def test_in_a_state_never_seen_the_scores_answer(runs: list[Path]) -> None:
     more = TEXT.replace("closing: y > 0", "closing: y > 0, far: x > 100")
-    text = more.format(
-        estimator="stack", more=", scores: [score]", formula=CRASH, bounds="credible"
-    )
+    text = more.format(estimator="auto", more=", scores: [score]", formula=CRASH, bounds="credible")
     spec = compile_spec(parse_spec(parse_document(text)))
     model = learn(runs, spec.spec, spec.abstraction, watch=watch_for(spec)).model
     monitor = build_monitor(spec, model)
@@ -546,7 +545,7 @@ def test_the_worst_of_what_may_be_is_pushed_alike(scored: Monitor) -> None:
 
 
 def test_the_expected_risk_is_pushed_alike(learned: Any) -> None:
-    spec = compiled("stack", ", scores: [score], figure: expected")
+    spec = compiled("auto", ", scores: [score], figure: expected")
     monitor = build_monitor(spec, learned(spec))
     for value in (0.2, 0.8, None):
         rows = [(1.0, 0.5, value), (3.0, -0.5, value), (None, 0.5, value)]
@@ -728,7 +727,7 @@ def test_a_line_calibrates_the_table_and_keeps_what_is_certain(learned: Any) -> 
 
 
 def test_a_stack_is_the_weighted_sum_of_its_logits(learned: Any) -> None:
-    spec = compiled("stack")
+    spec = compiled("auto")
     sample = everything(problem_of(spec, learned(spec)))
     mixture = Mixture(-0.2, (Part("chain", (), 0.5), Part("shrunk", (10.0,), 0.7)))
     table = mixture_table(sample, mixture)
@@ -806,7 +805,7 @@ def test_a_score_that_knows_it_all_outweighs_everything(runs: list[Path], tmp_pa
 
 
 def test_a_score_alone_needs_no_other_estimate(learned: Any) -> None:
-    spec = compiled("stack")
+    spec = compiled("auto")
     sample = everything(problem_of(spec, learned(spec)))
     alone = mixture_table(sample, Mixture(0.0, (Part("chain", (), 0.0),), (1.0,)))
     inner = (sample.risk > 0) & (sample.risk < 1)

@@ -235,3 +235,9 @@ def test_a_guarantee_counts_groups_and_wants_groups_that_the_model_does_not_know
         assert "learned from other recordings of its group 'trial=t0'" in told
     code, _, told = forewarn(*tune, *new, "--blocks", "10")
     assert code == 2 and "learning.together: blocks of recordings that belong together" in told
+    own, other = ([path for path in new if path.name.startswith(by)] for by in ("one", "other"))
+    code, _, told = forewarn("learn", *old, "-o", model, "--calibrate", *own)
+    assert code == 0, told
+    code, _, told = forewarn(*tune, *other)
+    assert code == 2
+    assert f"the model {model} was calibrated on other recordings of its group 'trial=t6'" in told

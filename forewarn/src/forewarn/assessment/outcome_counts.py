@@ -26,7 +26,7 @@ from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Abstraction
 
 LAGS = (1, 2, 3, 5, 10)
-LAGGED = frozenset({"lagged", "stack", "auto"})
+LAGGED = frozenset({"lagged", "auto"})
 UNWATCHED: Mapping[str, Any] = {
     **dict.fromkeys(
         ("model", "mode", "guards", "actuators", "black_box", "shield", "anomaly"), True

@@ -108,7 +108,8 @@ def calibrate_model(
         )
         for index, (name, section) in enumerate(compiled.spec.properties.items())
     ]
-    maps = tuple(fitted.found for fitted in found if fitted.found is not None)
+    groups = () if compiled.spec.learning.together is None else tuple(sorted({*clusters}))
+    maps = tuple(replace(one.found, groups=groups) for one in found if one.found is not None)
     return replace(plain, recalibration=maps), found
 
 

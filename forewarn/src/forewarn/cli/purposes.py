@@ -35,7 +35,8 @@ def without_known(
     ------
     RecordingError
         If such a recording is known to the model, or others of its group are: a model keeps the
-        groups that it was learned from where it keeps recordings apart, or has danger scores.
+        groups that it was learned from where it keeps recordings apart, or has danger scores, and
+        those that it was calibrated on.
     """
     mended = {
         digest for calibration_map in model.recalibration for digest in calibration_map.recordings
@@ -61,18 +62,23 @@ def without_known(
         path, verb = next(iter(known.items()))
         more = f", and {plural(len(known) - 1, 'more run')}" if len(known) > 1 else ""
         output.warn(f"left out: {path.name}{more}: {name} was {verb} runs that hold the same data")
-    groups = {shard.group for shard in model.shards}
-    groups = groups.union(*(fit.groups for fit in model.danger)) - {""}
+    groups = _groups_of(model)
     # Without groups nothing is opened once more.
     clusters = clusters_of(spec, [*kept]) if groups else [""] * len(kept)
     for path, group in zip(kept, clusters, strict=True):
         if group in groups:
-            raise RecordingError(
-                f"{name} was learned from other recordings of its group {group!r}: {consequence}",
-                file=path,
-                accepted=accepted,
-            )
+            what = f"{groups[group]} other recordings of its group {group!r}"
+            raise RecordingError(f"{name} was {what}: {consequence}", file=path, accepted=accepted)
     return kept
+
+
+def _groups_of(model: CountModel) -> dict[str, str]:
+    """Return what each group that a model keeps was used for."""
+    mended = (group for one in model.recalibration for group in one.groups)
+    learned = [shard.group for shard in model.shards]
+    learned += [group for fit in model.danger for group in fit.groups]
+    used = dict.fromkeys(mended, "calibrated on") | dict.fromkeys(learned, "learned from")
+    return {group: verb for group, verb in used.items() if group}
 
 
 def digest_of(path: Path, progress: Callable[[float], None] | None = None) -> str:

@@ -211,7 +211,7 @@ class MonitorSpec(Section):
     def scores_of(self, name: str) -> tuple[str, ...]:
         """Return the scores that the risk of a property may use: its own, then danger scores."""
         section = self.properties[name]
-        if section.estimator not in {"stack", "auto"}:
+        if section.estimator != "auto":
             return ()
         learned = (key for key, danger in self.danger.items() if danger.property == name)
         return tuple(dict.fromkeys((*section.scores, *learned)))

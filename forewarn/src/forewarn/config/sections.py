@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
@@ -164,7 +164,13 @@ class EscalationStep(Section):
         return self
 
 
-Estimator = Literal["chain", "counted", "shrunk", "pooled", "lagged", "stack", "auto"]
+Estimator = Literal["chain", "counted", "shrunk", "pooled", "lagged", "auto"]
+
+
+def _known_estimator(value: Any) -> Any:
+    if value == "stack":
+        raise ValueError(f"auto is what it was; accepted: {', '.join(get_args(Estimator))}")
+    return value
 
 
 class PropertySpec(Section):
@@ -192,13 +198,13 @@ class PropertySpec(Section):
         visits to a product state after which a violation followed. ``shrunk``: the same, with the
         chain's risk as so many visits more. ``pooled``: an additive model of the logit over
         predicates and the automaton's state. ``lagged``: a chain on the product whose steps are
-        several ticks long. ``stack``: a weighted sum of the logits of ``chain``, ``shrunk``,
-        ``pooled`` and ``lagged``, and of scores. ``auto``: the stack; the chain with a model that
-        did not count what followed. The log loss on recordings that were left out decides every
-        choice. Not with ``risk_of: action``, nor with bounds of the kind ``sound``.
+        several ticks long. ``auto``: a weighted sum of the logits of ``chain``, ``shrunk``,
+        ``pooled`` and ``lagged``, and of scores; the chain with a model that did not count what
+        followed. The log loss on recordings that were left out decides every choice. Not with
+        ``risk_of: action``, nor with bounds of the kind ``sound``.
     scores : tuple of str
-        Signals in (0, 1) that say by themselves how likely a violation within the horizon is: a
-        ``stack`` adds their weighted logits at each tick. Danger scores ``for`` the property count
+        Signals in (0, 1) that say by themselves how likely a violation within the horizon is:
+        ``auto`` adds their weighted logits at each tick. Danger scores ``for`` the property count
         among them without being named. Where one is unknown or no probability, a second table
         answers that was made without scores; in a state unknown to the model the scores answer
         alone. A score that was fitted to the same recordings flatters itself, unless each value
@@ -243,7 +249,7 @@ class PropertySpec(Section):
     horizon: Horizon = 3.0
     thresholds: Thresholds = default(Thresholds)
     figure: Literal["risk", "upper", "pmin", "expected"] = "risk"
-    estimator: Estimator = "chain"
+    estimator: Annotated[Estimator, BeforeValidator(_known_estimator)] = "chain"
     scores: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     risk_of: Literal["state", "action"] = "state"
     enter: Ticks = 2
@@ -273,10 +279,8 @@ class PropertySpec(Section):
                 f"estimator {self.estimator}: the risk of an action is the decision process's; "
                 "risk_of: state, or estimator: chain"
             )
-        if self.scores and self.estimator not in {"stack", "auto"}:
-            raise ValueError(
-                f"estimator {self.estimator} adds no scores; estimator: stack or auto does"
-            )
+        if self.scores and self.estimator != "auto":
+            raise ValueError(f"estimator {self.estimator} adds no scores; estimator: auto does")
         if len(set(self.scores)) < len(self.scores):
             raise ValueError("scores: each signal once")
         return self

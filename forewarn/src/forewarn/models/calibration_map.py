@@ -47,6 +47,8 @@ class Recalibration:
         Of Platt's; the slope above 0.
     recordings : tuple of str
         Digests of the recordings they are from; figures on these flatter.
+    groups : tuple of str
+        Names of the groups of these recordings; none where each is by itself.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Recalibration:
     intercept: float = 0.0
     ticks: int = 0
     recordings: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for key, value, good, accepted in self._checks():
@@ -130,7 +133,9 @@ def dump(maps: Sequence[Recalibration]) -> list[dict[str, Any]]:
     for calibration_map in maps:
         record = asdict(calibration_map)
         record["horizon"] = None if math.isinf(calibration_map.horizon) else calibration_map.horizon
-        unused = ("slope", "intercept") if calibration_map.method == "isotonic" else ("knots",)
+        unused = ["slope", "intercept"] if calibration_map.method == "isotonic" else ["knots"]
+        if not calibration_map.groups:  # an older file has none, and keeps its fingerprint
+            unused.append("groups")
         records.append({key: value for key, value in record.items() if key not in unused})
     return records
 
@@ -164,6 +169,7 @@ def parse(readers: Sequence[Reader]) -> tuple[Recalibration, ...]:
                     method=method,
                     ticks=reader.integer("ticks", 0, MAX_TICKS),
                     recordings=tuple(digests),
+                    groups=reader.texts("groups", 1 << 20) if "groups" in reader.value else (),
                     **fitted,
                 )
             )

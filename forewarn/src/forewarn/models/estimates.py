@@ -89,7 +89,8 @@ class Estimate:
     judged : Judged
         The property.
     asked, chosen : str
-        The estimator that the monitor file names, and what came of it: a base, or ``stack``.
+        The estimator that the monitor file names, and what came of it: a base, or ``stack``, the
+        sum of ``auto``.
     reason : str
         Why, in words.
     plain : Mixture
@@ -168,7 +169,7 @@ def _parse(reader: Reader) -> Estimate:
     scored = reader.get("scored", "an object, or null")
     return Estimate(
         judged=judged,
-        asked=reader.choice("asked", (*BASES, "stack", "auto")),
+        asked=reader.choice("asked", (*BASES, "auto")),
         chosen=reader.choice("chosen", (*BASES, "stack")),
         reason=reader.text("reason"),
         plain=_read_mixture(reader.child("plain"), 0),

@@ -16,7 +16,7 @@ from forewarn.models.estimates import PLAIN, Estimate, Line, Loss, Mixture, Part
 from forewarn.models.shards import Judged
 
 STACKED = ("chain", "shrunk", "pooled", "lagged")
-FEWEST = {"stack": 5, "auto": 5, "shrunk": 2, "pooled": 2, "lagged": 2, "counted": 0}
+FEWEST = {"auto": 5, "shrunk": 2, "pooled": 2, "lagged": 2, "counted": 0}
 """Recordings with a violation without which there is nothing to choose by."""
 
 
@@ -55,7 +55,7 @@ def choose(model: CountModel, question: Question, judged: Judged, asked: str) ->
         )
         return replace(blank, reason=reason)
     whole = problem.sample(np.ones(problem.recordings, dtype=np.int64))
-    names = STACKED if asked in {"stack", "auto"} else tuple(dict.fromkeys(("chain", asked)))
+    names = STACKED if asked == "auto" else tuple(dict.fromkeys(("chain", asked)))
     if asked == "lagged" and not BY_NAME["lagged"].settings(problem):
         return replace(
             blank, reason="no steps of several ticks fit into the horizon, or its tables"
@@ -68,7 +68,7 @@ def choose(model: CountModel, question: Question, judged: Judged, asked: str) ->
             blank, reason="the recordings cannot be parted into folds that tell anything"
         )
     losses = tuple(crossed.loss(name, risk) for name, risk in crossed.risks.items())
-    if asked in {"stack", "auto"}:
+    if asked == "auto":
         return _stacked(replace(blank, losses=losses), crossed)
     everywhere = np.ones(len(crossed.places), dtype=bool)
     line = choose_line(crossed, crossed.risks[asked], everywhere)
@@ -197,7 +197,7 @@ def in_words(estimate: Estimate) -> str:
     sentence = f"a stack of logits: {', '.join(told)}" if estimate.chosen == "stack" else told[0]
     if line != PLAIN:
         sentence += f"; calibrated, log-odds times {line.slope:.2f} {line.intercept:+.2f}"
-    chosen = f"; {estimate.reason}" if estimate.asked in {"auto", "stack"} else ""
+    chosen = f"; {estimate.reason}" if estimate.asked == "auto" else ""
     return (
         f"{sentence} (from {estimate.recordings} recordings, {estimate.with_violations} with "
         f"violations{chosen})"
