@@ -232,7 +232,7 @@ def main(
         some["warehouse robot"] = warehouse(robot, folder / "sequor")
     if ngsim is not None:
         traffics = traffic(ngsim, folder / "ngsim")
-        some |= {f"NGSIM, {name}": item for name, item in traffics.items()}
+        some |= {f"NGSIM {name}": item for name, item in traffics.items()}
     for name, item in some.items():
         found[name] = {str(item["size"]): item}
         print(table_of({name: found[name]}), *item["ahead"], sep="\n", flush=True)
