@@ -16,7 +16,8 @@ def command(function: Callable[..., None], arguments: Sequence[str] | None = Non
     """Call a function with the options of the command line.
 
     A parameter without a default is required; a truth is a flag; annotations say the type, and
-    ``Seeds`` takes ``first:end`` or ``one,two,three``. The help is the module's docstring.
+    ``Seeds`` takes ``first:end`` or ``one,two,three``. The help is the module's docstring. Data
+    that are missing or cannot be read end it with one line.
     """
     parser = argparse.ArgumentParser(
         description=sys.modules[function.__module__].__doc__,
@@ -38,7 +39,11 @@ def command(function: Callable[..., None], arguments: Sequence[str] | None = Non
             required=required,
             help=None if required else f"(default: {default})",
         )
-    function(**vars(parser.parse_args(arguments)))
+    options = vars(parser.parse_args(arguments))
+    try:
+        function(**options)
+    except OSError as error:
+        sys.exit(f"{parser.prog}: error: {error}")
 
 
 Seeds = Sequence[int]

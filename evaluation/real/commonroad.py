@@ -54,10 +54,15 @@ def load_scene(path: Path) -> Scene:
 
     Raises
     ------
+    OSError
+        If it is no XML.
     ValueError
         If a car's record has a gap, or it is not of one of the two layouts.
     """
-    root = ElementTree.parse(path).getroot()
+    try:
+        root = ElementTree.parse(path).getroot()
+    except ElementTree.ParseError as error:
+        raise OSError(f"{path} is no XML, or cut short: {error}") from error
     cars = [_car(item) for item in root if _is_dynamic(item)]
     if not cars:
         raise ValueError(f"{path}: no recorded cars")

@@ -9,7 +9,6 @@ this repository. Writes results.json beside this file and prints the tables.
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -122,11 +121,8 @@ def main(
     """Run both studies; traces and bags are kept in `--work`, if it is given."""
     with tempfile.TemporaryDirectory() as scratch:
         work = work or Path(scratch)
-        try:
-            ngsim, segment = study_ngsim(commonroad, work / "ngsim"), work / "comma"
-            results = {"ngsim": ngsim, "comma2k19": study_comma(comma, segment)}
-        except FileNotFoundError as error:
-            sys.exit(f"study: error: {error}; see evaluation/real/README.md")
+        ngsim, segment = study_ngsim(commonroad, work / "ngsim"), work / "comma"
+        results = {"ngsim": ngsim, "comma2k19": study_comma(comma, segment)}
     write_json(output, results)
     print(tables(results))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,10 +14,8 @@ from forewarn.logic.equivalence import kind_of
 from forewarn.logic.notations import read_formula
 from forewarn.logic.syntax import atoms_of
 
-DOMAINS = ("traffic_light", "warehouse")
-#: Translators that were given the sentence, not one with its propositions masked, and answered in
-#: the words of the domain.
-GROUNDED = ("nl2tl__raw_nl", "nl2tl__t5_base__raw_nl", "nl2tl__Qwen3-4B")
+PACKED = ".jsonl.gz"
+MASKED = "prop_"
 
 
 class Pair(NamedTuple):
@@ -34,15 +33,35 @@ def lines(path: Path) -> list[str]:
 
 
 def pairs(folder: Path) -> Iterator[Pair]:
-    """Yield all sentences with their formulas, those of VLTL-Bench with masked propositions."""
-    for row in map(json.loads, lines(folder / "lang2ltl_lifted_pairs.jsonl")):
+    """Yield all sentences with their formulas, those of VLTL-Bench with masked propositions.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder has none of the three sets.
+    """
+    lang2ltl, nl2spec = (
+        folder / name for name in ("lang2ltl_lifted_pairs.jsonl", "nl2spec_expert_LTL_dataset.txt")
+    )
+    found = domains(folder)
+    if not (found or lang2ltl.exists() or nl2spec.exists()):
+        raise FileNotFoundError(
+            f"{folder} has none of {lang2ltl.name}, {nl2spec.name}, vltl/*{PACKED}"
+        )
+    for row in map(json.loads, lines(lang2ltl) if lang2ltl.exists() else ()):
         yield Pair("Lang2LTL", row["nl"], row["ltl_prefix"])
-    for domain in DOMAINS:
-        for row in map(json.loads, lines(folder / "vltl" / f"{domain}.jsonl.gz")):
+    for path in found.values():
+        for row in map(json.loads, lines(path)):
             yield Pair("VLTL", " ".join(row["sentence"]), " ".join(row["grounded_tl"]))
-    for line in lines(folder / "nl2spec_expert_LTL_dataset.txt"):
+    for line in lines(nl2spec) if nl2spec.exists() else ():
         text, _, formula = line.partition(";")
         yield Pair("nl2spec", text, formula)
+
+
+def domains(folder: Path) -> dict[str, Path]:
+    """Return the domains of VLTL-Bench that a folder has, with the file of their sentences."""
+    paths = sorted((folder / "vltl").glob(f"*{PACKED}"))
+    return {path.name.removesuffix(PACKED): path for path in paths}
 
 
 class Translator(NamedTuple):
@@ -57,17 +76,39 @@ class Translator(NamedTuple):
 
 
 def translators(folder: Path) -> Iterator[Translator]:
-    """Yield the answers of each translator in each domain."""
-    for domain in DOMAINS:
-        rows = {str(row["id"]): row for row in
-                map(json.loads, lines(folder / "vltl" / f"{domain}.jsonl.gz"))}  # fmt: skip
-        for path in sorted((folder / "vltl" / "answers").glob(f"*__{domain}.jsonl.gz")):
-            name = path.name.removesuffix(f"__{domain}.jsonl.gz")
-            grounded = name.startswith(GROUNDED)
+    """Yield the answers of each translator in each domain, and say which are left out.
+
+    A translator of which no answer in a domain has a masked proposition answered in the words of
+    the domain.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder has no answers.
+    """
+    paths = set((folder / "vltl" / "answers").glob(f"*{PACKED}"))
+    if not paths:
+        raise FileNotFoundError(f"{folder} has no vltl/answers/*{PACKED} (--part pairs needs none)")
+    for domain, sentences in domains(folder).items():
+        rows = {str(row["id"]): row for row in map(json.loads, lines(sentences))}
+        own = sorted(path for path in paths if path.name.endswith(f"__{domain}{PACKED}"))
+        paths -= set(own)
+        for path in own:
+            name = path.name.removesuffix(f"__{domain}{PACKED}")
             given = [json.loads(line) for line in lines(path)]
-            answers = [Answer(str(row["id"]), name, row["prediction"]) for row in given]
-            asked = {answer.id: _requirement(rows[answer.id], grounded) for answer in answers}
-            yield Translator(name, asked, answers)
+            answers = [Answer(str(row["id"]), name, row["prediction"] or "") for row in given]
+            grounded = not any(MASKED in answer.text for answer in answers)
+            known = [answer for answer in answers if answer.id in rows]
+            if len(known) < len(answers):
+                _leave_out(f"{path}: {len(answers) - len(known)} answers", sentences)
+            asked = {answer.id: _requirement(rows[answer.id], grounded) for answer in known}
+            yield Translator(name, asked, known)
+    for path in sorted(paths):
+        _leave_out(f"{path}: all answers", path.parent.parent)
+
+
+def _leave_out(what: str, sentences: Path) -> None:
+    print(f"{what} are left out: their sentences are not in {sentences}", file=sys.stderr)
 
 
 def _requirement(row: dict[str, Any], grounded: bool) -> Requirement:

@@ -14,6 +14,7 @@ from evaluation.harness.episodes import Episodes, read_lines
 from evaluation.harness.messages import STORE, Message, Topic, header, message, write_bag
 from evaluation.harness.page import put, table, write_json
 from evaluation.harness.runs import learn_from, leave_one_out, pass_over, with_risk
+from evaluation.real.commonroad import load_scene
 from forewarn.assessment.replay import replay
 from forewarn.config import load_spec
 from forewarn.learning.pipeline import learn
@@ -130,6 +131,17 @@ def test_the_parameters_of_a_function_are_its_options() -> None:
     with pytest.raises(SystemExit):
         command(main, [])
     assert seeds_of("7,3") == [7, 3]
+
+
+def test_data_that_cannot_be_read_end_a_study_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "cut.xml").write_text("<commonRoad><lanelet>")
+
+    def main(path: Path) -> None:
+        load_scene(path)
+
+    for name, told in (("cut.xml", "cut.xml is no XML, or cut short"), ("none", "No such file")):
+        with pytest.raises(SystemExit, match=f"error: .*{told}"):
+            command(main, ["--path", str(tmp_path / name)])
 
 
 def test_episodes_are_driven_once_unless_what_they_depend_on_changes(tmp_path: Path) -> None:

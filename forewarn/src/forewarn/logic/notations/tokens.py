@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from forewarn.errors import FormulaError
 from forewarn.logic.lexer import failure
-from forewarn.logic.notations.tables import SPELLINGS, operator_of
+from forewarn.logic.notations.tables import SPELLINGS, UNARY, operator_of
 
 _ANY = frozenset("swrp")
 _SYMBOLS = sorted(
@@ -95,6 +95,8 @@ def _named(source: str, text: str, start: int, end: int, known: Collection[str])
     call = _ARGUMENTS.match(source, end) if source[end : end + 1] == "(" else None
     whole = text if call is None else _plain(text + call[0])
     operator = operator_of(text)
+    if text == "Ff" or (text == "FF" and _begins_operand(source, end)):
+        operator = None  # F of f, or of F: not the constant ff
     if whole in known or (text in known and (call is None or operator is not None)):
         end = end if call is None or whole not in known else call.end()
         return [Token("atom", whole if whole in known else text, start, end)]
@@ -112,6 +114,18 @@ def _named(source: str, text: str, start: int, end: int, known: Collection[str])
     if call is not None:
         return [Token("atom", whole, start, call.end())]
     return [Token("atom", text, start, end)]
+
+
+def _begins_operand(source: str, at: int) -> bool:
+    """Tell whether what follows is what a prefix operator stands before."""
+    match = _TOKEN.match(source, at)
+    if match is None or match.lastgroup == "number":
+        return False
+    text = match[match.lastgroup or 0]
+    operator = operator_of(text)
+    if operator is not None:
+        return operator[0] in UNARY or operator[0] in ("true", "false")
+    return match.lastgroup != "symbol" or text == "("
 
 
 def _is_split(letters: str, rest: str, known: Collection[str]) -> bool:
