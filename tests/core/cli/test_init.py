@@ -374,3 +374,30 @@ def test_the_truth_of_a_simulator_is_told_by_its_name() -> None:
     truths = ["groundtruth_x", "/ground_truth/odom", "gt_pose", "/GroundTruth"]
     assert all(map(is_truth, truths))
     assert not any(map(is_truth, ["ground_speed", "length", "/odom", "height"]))
+
+
+def test_names_that_no_signal_may_have_are_left_out_and_told(
+    forewarn: Callable[..., Any], tmp_path: Path
+) -> None:
+    """A signal of another name than the column would never have a value."""
+    bag, path = tmp_path / "run.csv", tmp_path / "monitor.yaml"
+    bag.write_text("t,Speed (m/s),gap,état\n0.0,1.0,5.0,a\n0.1,1.1,4.8,b\n0.2,1.2,4.6,b\n")
+    done = forewarn("init", bag, "-o", path)
+    assert done.code == 0
+    assert "left out, because no signal may have such a name: Speed (m/s), état" in done.err
+    assert "#   Speed (m/s), état" in path.read_text()
+    assert forewarn("validate", path, "--bag", bag).code == 0
+    bag.write_text("t,Speed (m/s)\n0.0,1.0\n")
+    done = forewarn("init", bag, "-o", path, "--force")
+    assert done.code == 2
+    assert "Speed (m/s) (accepted: a letter, then letters, digits and underscores" in done.err
+    assert "speed_m_s" in done.err
+
+
+def test_lines_without_a_time_are_said_to_be_steps(
+    forewarn: Callable[..., Any], tmp_path: Path
+) -> None:
+    bag = tmp_path / "run.csv"
+    bag.write_text("time,speed\n0.0,1\n0.1,2\n")
+    done = forewarn("init", bag, "-o", tmp_path / "monitor.yaml")
+    assert "each is a step (for ticks, call the seconds t)" in done.err

@@ -146,6 +146,11 @@ def run(options: Options, output: Output) -> int:
             rate = DEFAULT_RATE if is_timed(recordings[0]) else "steps"
         found = draft(recordings, rate, options.seconds, tell, options.step)
         warnings = [f"{each.path}: {text}" for each in recordings for text in each.warnings]
+    if found.unnamed:
+        named = ", ".join(found.unnamed)
+        warnings.append(f"left out, because no signal may have such a name: {named}")
+    if options.rate is None and not (found.timed or found.calls):
+        warnings.append("no line has a time: each is a step (for ticks, call the seconds t)")
     text = compose(found)
     compile_spec(parse_spec(parse_document(text, options.output)))
     write_output(options.output, text)

@@ -118,6 +118,8 @@ class Draft(NamedTuple):
         Its lines or messages have times; otherwise the duration is in lines.
     truths : tuple of str
         Values of traces that only a simulator knows, and that are left out.
+    unnamed : tuple of str
+        Values of traces whose names no signal may have, and that are left out.
     """
 
     recording: str
@@ -130,6 +132,7 @@ class Draft(NamedTuple):
     calls: bool = False
     timed: bool = True
     truths: tuple[str, ...] = ()
+    unnamed: tuple[str, ...] = ()
 
 
 def draft(
@@ -162,7 +165,13 @@ def draft(
         check_playable(recording, clock)
     candidates, truths = _without_truths(_all_candidates(recordings, clock))
     candidates = with_relative_distances(recordings, candidates)
-    infos = _infos(recordings)
+    infos, unnamed = _infos(recordings), _unnamed(recordings)
+    if not candidates and unnamed:
+        raise RecordingError(
+            f"no value has a name that a signal may have: {', '.join(unnamed)}",
+            file=recordings[0].path,
+            accepted=f"a letter, then letters, digits and underscores: {_identifier(unnamed[0])}",
+        )
     if not candidates:
         known = ", ".join(f"{t.name} ({t.error or t.msgtype})" for t in infos.values())
         raise RecordingError(
@@ -194,7 +203,15 @@ def draft(
         isinstance(first, AgentTrace),
         not isinstance(first, JsonTrace) or first.timed,
         truths,
+        unnamed,
     )
+
+
+def _unnamed(recordings: Sequence[Recording]) -> tuple[str, ...]:
+    """Return the names in traces that no signal may have: by its name a value is supplied."""
+    traces = (recording for recording in recordings if isinstance(recording, JsonTrace))
+    names = dict.fromkeys(name for trace in traces for name in trace.signals)
+    return tuple(name for name in names if not _is_name(name))
 
 
 def _infos(recordings: Sequence[Recording]) -> dict[str, TopicInfo]:
@@ -219,8 +236,7 @@ def _signals(
 ) -> Iterator[DraftSignal]:
     """Yield the signals with what their values are like."""
     traces = [recording for recording in recordings if isinstance(recording, JsonTrace)]
-    over = closing_names(traces) if traces and not clock.timed else {}
-    closing = {_trace_name(name): label for name, label in over.items()}
+    closing = closing_names(traces) if traces and not clock.timed else {}
     for i, (name, candidate) in enumerate(zip(_names(candidates), candidates, strict=True)):
         proposal = _understood(name, candidate, [v for v in scan.values[i] if v is not None])
         flag = proposal.role is Role.FLAG and name not in closing
@@ -274,7 +290,7 @@ def _all_candidates(recordings: Sequence[Recording], clock: Clock) -> list[Candi
 def _candidates(recording: Recording, clock: Clock) -> list[Candidate]:
     if isinstance(recording, JsonTrace):
         names = [n for n in recording.signals if clock.timed or n not in OF_STEPS]
-        return [Candidate("", "", Proposal(_trace_name(n), "", "")) for n in names]
+        return [Candidate("", "", Proposal(n, "", "")) for n in names if _is_name(n)]
     found = []
     for info in recording.topics.values():
         if info.message_type is None or not info.count:
@@ -315,13 +331,12 @@ def _any_number(recording: Recording, clock: Clock) -> list[Candidate]:
     return found[:MAX_GUESSES]
 
 
-def _trace_name(text: str) -> str:
-    """Return the name of a value in a trace: its own, for by that it is supplied."""
-    return text if NAME.match(text) and text not in RESERVED_WORDS else _identifier(text)
+def _is_name(text: str) -> bool:
+    return NAME.match(text) is not None and text not in RESERVED_WORDS
 
 
 def _identifier(text: str) -> str:
-    name = re.sub(r"\W+", "_", text).strip("_").lower()
+    name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_").lower()
     if not name or not name[0].isalpha():
         name = f"s_{name}"
     return f"{name}_" if name in RESERVED_WORDS else name

@@ -114,6 +114,9 @@ def _left_out(draft: Draft) -> Iterator[str]:
         yield f"  #   {', '.join(results)}"
     if draft.truths:
         yield f"  # Left out, because only a simulator knows them: {', '.join(draft.truths)}"
+    if draft.unnamed:
+        yield "  # Left out, because no signal may have such a name (rename them in the recording):"
+        yield f"  #   {', '.join(' '.join(name.split()) for name in draft.unnamed)}"
 
 
 def _timeout(signal: DraftSignal) -> str:
