@@ -75,7 +75,7 @@ def test_a_good_file_gives_defaults_and_typed_values() -> None:
         ("  stop:\n", "  stop:\n    estimator: stack\n", ["stop.estimator", "'stack': auto"]),
         ("[0:2]", "[0:1e308]", ["properties.stop.formula", "column", "too large"]),
         ("[0:2]", "[0:1e17]", ["properties.stop.formula", "1e+18 steps", "10000000"]),
-        ("rate: 10", "\trate: 10", ["no valid YAML", "line 2"]),
+        ("rate: 10", "\trate: 10", ["no valid YAML: a tab", "spaces", "line 2"]),
     ],
 )
 def test_an_error_names_file_key_value_and_what_is_accepted(

@@ -89,7 +89,11 @@ def parse_document(text: str, file: Path | None = None) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         position = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ConfigError(f"no valid YAML: {error.problem}", file=file, key=position) from None
+        is_tab = "'\\t'" in (error.problem or "")
+        problem, accepted = ("a tab", "spaces") if is_tab else (error.problem, "")
+        raise ConfigError(
+            f"no valid YAML: {problem}", file=file, key=position, accepted=accepted
+        ) from None
     except yaml.YAMLError as error:
         raise ConfigError(f"no valid YAML: {error}", file=file) from None
     except (RecursionError, ValueError, OverflowError) as error:
