@@ -29,6 +29,8 @@ from forewarn.logic.specification import compile_spec
 from forewarn.models import CountModel, estimate_chain, load_model, merge_models, save_model
 from forewarn.models.estimates import source_of
 from forewarn.monitoring.estimated import judged_property
+from forewarn.recordings import Recording
+from forewarn.recordings.groups import Grouping
 
 TEXT = """
 rate: 1
@@ -241,3 +243,28 @@ def test_a_guarantee_counts_groups_and_wants_groups_that_the_model_does_not_know
     code, _, told = forewarn(*tune, *other)
     assert code == 2
     assert f"the model {model} was calibrated on other recordings of its group 'trial=t6'" in told
+
+
+def test_the_group_of_each_recording_is_read_once(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: Counter[str] = Counter()
+    of = Grouping.of
+
+    def counted(groups: Grouping, recording: Recording) -> str:
+        asked[recording.path.name] += 1
+        return of(groups, recording)
+
+    monkeypatch.setattr(Grouping, "of", counted)
+    one = [path for path in recordings(world) if path.name.startswith("one")]
+    old, new = one[:6], one[6:]
+    model, same = tmp_path / "m.json", ("-c", world / "monitor.yaml", "-j1")
+    for words, read in (
+        (("learn", *old, "-o", model, "--calibrate", *new), one),
+        (("learn", *old, "-o", model), old),
+        (("tune", *new, "-m", model, "--false-alarms-per-hour", "3600"), new),
+        (("anomalies", *old, "-m", model, "--calibrate", *new, "--alpha", "0.2"), new),
+    ):
+        asked.clear()
+        assert main([*map(str, words), *map(str, same)]) in (0, 1)
+        assert asked == Counter(path.name for path in read)

@@ -17,7 +17,6 @@ from forewarn.cli.purposes import without_known
 from forewarn.cli.replay_command import add_censoring, replay_all
 from forewarn.errors import ConfigError
 from forewarn.learning.executors import Executor
-from forewarn.learning.folds import clusters_of
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
 from forewarn.models.calibration_map import METHODS, Method
@@ -94,8 +93,8 @@ def calibrate_model(
     runs = replay_all(monitor, [*fresh], output, executor, allow_missing=allow_missing)
     if weigh:
         runs = weighted_runs(runs)
-    digests = [fresh[run.path] for run in runs]
-    clusters = clusters_of(compiled.spec, [run.path for run in runs])
+    known = [fresh[run.path] for run in runs]
+    digests, clusters = [one.digest for one in known], [one.cluster for one in known]
     found = [
         fit(
             name,

@@ -277,7 +277,7 @@ def _judged(
                 output,
                 allow_missing=options.allow_missing,
                 keep_signals=keep_signals,
-            )
+            )[:2]
             for variant in variants
         ]
     else:

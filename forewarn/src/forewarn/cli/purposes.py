@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 from forewarn.cli.output import Output
 from forewarn.config import MonitorSpec
 from forewarn.errors import RecordingError, plural
 from forewarn.learning.executors import Executor
-from forewarn.learning.folds import clusters_of
+from forewarn.learning.folds import grouping_of
 from forewarn.models import CountModel
 from forewarn.recordings import open_recording
+from forewarn.recordings.groups import Grouping
 from forewarn.recordings.runs import trace_of
+
+
+class Identity(NamedTuple):
+    """Which recording it is, and the name of its group; its path if it is in none."""
+
+    digest: str
+    cluster: str
 
 
 def without_known(
@@ -25,8 +34,10 @@ def without_known(
     accepted: str,
     output: Output,
     executor: Executor,
-) -> dict[Path, str]:
-    """Return the recordings that a model was not learned from, nor calibrated on, with digests.
+) -> dict[Path, Identity]:
+    """Return the recordings that a model was not learned from, nor calibrated on.
+
+    What tells them apart is read here once for all that follows.
 
     A run of a trace that equals a known one is left out with a warning, for agents that are asked
     the same often do the same. All runs of a trace, or any other recording, are no accident.
@@ -42,16 +53,16 @@ def without_known(
         digest for calibration_map in model.recalibration for digest in calibration_map.recordings
     }
     learned = {source.digest for source in model.provenance if source.digest}
-    kept: dict[Path, str] = {}
+    kept: dict[Path, Identity] = {}
     known: dict[Path, str] = {}
-    with closing(executor.each(recordings, digest_of, ())) as reading:
-        for path, digest in reading:
-            if digest in mended:
+    with closing(executor.each(recordings, identity_of, (grouping_of(spec),))) as reading:
+        for path, identity in reading:
+            if identity.digest in mended:
                 known[path] = "calibrated on"
-            elif digest in learned:
+            elif identity.digest in learned:
                 known[path] = "learned from"
             else:
-                kept[path] = digest
+                kept[path] = identity
     traces = {trace_of(path) for path in kept} - {None}
     for path, verb in known.items():
         if trace_of(path) not in traces:
@@ -63,10 +74,8 @@ def without_known(
         more = f", and {plural(len(known) - 1, 'more run')}" if len(known) > 1 else ""
         output.warn(f"left out: {path.name}{more}: {name} was {verb} runs that hold the same data")
     groups = _groups_of(model)
-    # Without groups nothing is opened once more.
-    clusters = clusters_of(spec, [*kept]) if groups else [""] * len(kept)
-    for path, group in zip(kept, clusters, strict=True):
-        if group in groups:
+    for path, identity in kept.items():
+        if (group := identity.cluster) in groups:
             what = f"{groups[group]} other recordings of its group {group!r}"
             raise RecordingError(f"{name} was {what}: {consequence}", file=path, accepted=accepted)
     return kept
@@ -79,6 +88,16 @@ def _groups_of(model: CountModel) -> dict[str, str]:
     learned += [group for fit in model.danger for group in fit.groups]
     used = dict.fromkeys(mended, "calibrated on") | dict.fromkeys(learned, "learned from")
     return {group: verb for group, verb in used.items() if group}
+
+
+def identity_of(
+    path: Path, groups: Grouping | None, progress: Callable[[float], None] | None = None
+) -> Identity:
+    """Return what tells a recording apart, and its group."""
+    del progress
+    with open_recording(path) as recording:
+        cluster = str(path) if groups is None else groups.of(recording)
+        return Identity(recording.digest(), cluster)
 
 
 def digest_of(path: Path, progress: Callable[[float], None] | None = None) -> str:

@@ -186,12 +186,13 @@ def run(options: Options, output: Output) -> int:
                 f"{path.name}: an incident is there because something happened: false alarms an "
                 "hour, and shares of time, say nothing of other hours"
             )
+    _check_blocks(options, spec)
     readers = Readers(options, recordings)
-    monitor, runs = _runs(options, spec, recordings, readers.executor, output)
+    monitor, runs, clusters = _runs(options, spec, recordings, readers.executor, output)
     readers.warn(output)
     for line in remarks_on(runs):
         output.note(line)
-    goal = _goal(options, monitor.clock, _groups(options, monitor.spec, runs))
+    goal = _goal(options, monitor.clock, clusters)
     incidents = [read_incident(path) for path in find_incidents(options.incidents)]
     tunings = []
     for name in _chosen(options, monitor.spec):
@@ -216,6 +217,16 @@ def run(options: Options, output: Output) -> int:
         }
     )
     return summary(tunings)
+
+
+def _check_blocks(options: Options, spec: MonitorSpec) -> None:
+    if options.blocks is not None and spec.learning.together is not None:
+        raise ConfigError(
+            "blocks of recordings that belong together are not exchangeable",
+            file=spec.file,
+            key="learning.together",
+            accepted="no groups, or no --blocks",
+        )
 
 
 def _scored(
@@ -243,19 +254,23 @@ def _runs(
     recordings: Sequence[Path],
     executor: Executor,
     output: Output,
-) -> tuple[Monitor, list[RecordedRun]]:
+) -> tuple[Monitor, list[RecordedRun], tuple[str, ...]]:
+    """Replay, and return the group of each run as well; none if the monitor file has no groups."""
     missing, store = options.allow_missing, store_at(options.store)
+    grouped = spec.learning.together is not None
     # Without the model: what was fitted is fitted anew for each fold.
     compiled = compile_spec(spec)
     if options.folds is None:
-        return held_out_runs(
+        monitor, runs, clusters = held_out_runs(
             compiled, options.model, recordings, executor, output, allow_missing=missing
         )
+        return monitor, runs, tuple(clusters) if grouped else ()
+    clusters = clusters_of(compiled.spec, recordings)
     if options.blocks is None:
         (found,) = folded_runs(
             compiled,
             recordings,
-            clusters_of(compiled.spec, recordings),
+            clusters,
             options.folds,
             executor,
             output,
@@ -277,21 +292,9 @@ def _runs(
         "note: every run was judged by a model learned from the other folds, not by the one that "
         "will be in use: nothing is proven of that one"
     )
-    return found
-
-
-def _groups(options: Options, spec: MonitorSpec, runs: Sequence[RecordedRun]) -> tuple[str, ...]:
-    """Return the group of each run; nothing if the monitor file has no groups."""
-    if spec.learning.together is None:
-        return ()
-    if options.blocks is not None:
-        raise ConfigError(
-            "blocks of recordings that belong together are not exchangeable",
-            file=spec.file,
-            key="learning.together",
-            accepted="no groups, or no --blocks",
-        )
-    return tuple(clusters_of(spec, [run.path for run in runs]))
+    monitor, runs = found
+    of = dict(zip(recordings, clusters, strict=True))
+    return monitor, runs, tuple(of[run.path] for run in runs) if grouped else ()
 
 
 def _goal(options: Options, clock: Clock, clusters: tuple[str, ...]) -> Goal:

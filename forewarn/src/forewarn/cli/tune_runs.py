@@ -36,8 +36,8 @@ def held_out_runs(
     *,
     allow_missing: bool = False,
     keep_signals: bool = False,
-) -> tuple[Monitor, list[RecordedRun]]:
-    """Replay recordings with a model that has not seen them.
+) -> tuple[Monitor, list[RecordedRun], list[str]]:
+    """Replay recordings with a model that has not seen them, and tell the group of each run.
 
     Raises
     ------
@@ -72,9 +72,10 @@ def held_out_runs(
         monitor = build_for_decisions(compiled, counts)
     except ModelError as error:
         raise error.located(file=path) from error
-    return monitor, replay_all(
+    runs = replay_all(
         monitor, [*fresh], output, executor, allow_missing=allow_missing, keep_signals=keep_signals
     )
+    return monitor, runs, [fresh[run.path].cluster for run in runs]
 
 
 Folded = tuple[Monitor, list[RecordedRun]]
