@@ -1,13 +1,14 @@
 """The least that a bridge must do, in one process: what Cyber RT and rclpy alone take.
 
 Each chassis message on Cyber becomes one Signals in ROS, each Intervention in ROS one pad message
-on Cyber; nothing is checked, sorted, derived or repeated.
+on Cyber; nothing is checked, sorted, derived or repeated. The argument is the executor that serves
+it, ``single`` or ``events``.
 """
 
 from __future__ import annotations
 
 import json
-import os
+import sys
 
 import rclpy
 from builtin_interfaces.msg import Time
@@ -16,6 +17,7 @@ from pycyber import cyber
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from apollo_bridge.layouts import own_class
+from benchmarks._live import spin
 
 
 def main() -> None:
@@ -44,10 +46,7 @@ def main() -> None:
     latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     ros.create_subscription(Intervention, "/bench/output/intervention", to_cyber, latched)
     print(json.dumps({"relaying": True}), flush=True)
-    try:
-        rclpy.spin(ros)
-    finally:
-        os._exit(0)  # Cyber's own shutdown takes seconds
+    spin(ros, sys.argv[1])  # and end at once: Cyber's own shutdown takes seconds
 
 
 if __name__ == "__main__":

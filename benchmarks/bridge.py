@@ -3,10 +3,8 @@
 A small Apollo publishes chassis messages at 100 Hz. Its speed jumps between a safe and a risky
 value at random; each time the first message of the new speed and the pad message that answers it
 (STOP or RESUME_CRUISE) are timed in that one process. Bridge, Cyber RT, monitor and Apollo are
-processes of their own. The hops are timed without a monitor: from the writing of a chassis message
-to the Signals that carry it, and from the publishing of an Intervention to its pad message; beside
-them, in turns, the same with the least that could stand in the place of the bridge. All times are
-by the clock on the wall. Bursts are counted by the numbers in the headers.
+processes of their own. All times are by the clock on the wall. Bursts are counted by the numbers in
+the headers. The hops alone: `benchmarks.hops`.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from typing import Any
 
 from benchmarks._harness import Table, Target, quantile, run
 
-BRIDGE_TESTS = Path(__file__).resolve().parents[1] / "tests" / "bridge"
+TESTS = Path(__file__).resolve().parents[1] / "tests"
 RATES = (10.0, 100.0)
 SAFE, RISKY = 0.5, 4.5
 RESUME, STOP = 5, 4
@@ -32,8 +30,11 @@ TARGET_MS = 15.0  # at 100 Hz; on average half a tick passes before the monitor 
 
 
 def load(name: str) -> Any:
-    """Import a helper of the tests, whose folder is no package."""
-    spec = importlib.util.spec_from_file_location(f"bridge_{name}", BRIDGE_TESTS / f"{name}.py")
+    """Import a helper of the bridge's tests, whose folder is no package."""
+    if str(TESTS) not in sys.path:  # what several folders of tests share
+        sys.path.insert(0, str(TESTS))
+    path = TESTS / "bridge" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"bridge_{name}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -56,71 +57,6 @@ def round_trips(world: Any, rate: float, count: int) -> list[float]:
         wrote = apollo.wait_for(lambda line, speed=speed: line.get("wrote") == speed)
         pad = apollo.wait_for(lambda line, answer=answer: line.get("pad") == answer)
         found.append((pad["time"] - wrote["time"]) / 1e6)
-    return found
-
-
-def relay(world: Any, bare: bool, **parameters: Any) -> Any:
-    """Return the bridge, or the least that could stand in its place."""
-    if not bare:
-        return world.bridge(**parameters)
-    process = world.start("relay", "-m", "benchmarks._cyber_relay")
-    process.wait_for(lambda line: "relaying" in line)
-    return process
-
-
-def to_ros(world: Any, listener: Any, rate: float, count: int, bare: bool) -> list[float]:
-    """Return milliseconds from the writing on Cyber to the receiving in ROS."""
-    from forewarn_msgs.msg import Signals
-
-    apollo = world.apollo(rate)
-    bridge = relay(world, bare, max_rate=500.0)
-    apollo.tell(counting=True)
-    arrived: dict[float, int] = {}
-
-    def take(message: Any) -> None:
-        now = time.time_ns()
-        if message.values:
-            arrived.setdefault(message.values[0], now)
-
-    subscription = listener.node.create_subscription(Signals, "/monitor/input/signals", take, 100)
-    listener.wait_for_any(lambda _: len(arrived) >= count, limit=60.0 + 2 * count / rate)
-    listener.node.destroy_subscription(subscription)
-    apollo.tell(counting=False)
-    found = []
-    while not apollo.lines.empty():
-        line = apollo.lines.get()
-        if line is not None and line.get("wrote") in arrived:
-            found.append((arrived[line["wrote"]] - line["time"]) / 1e6)
-    bridge.stop()
-    apollo.stop()
-    # The first ones find caches cold and readers half connected.
-    return found[len(found) // 10 :]
-
-
-def to_cyber(world: Any, listener: Any, rate: float, count: int, bare: bool) -> list[float]:
-    """Return milliseconds from the publishing of an Intervention to its pad on Cyber."""
-    from forewarn_msgs.msg import Intervention
-    from rclpy.qos import DurabilityPolicy, QoSProfile
-
-    apollo = world.apollo(10)
-    bridge = relay(world, bare, monitor="/bench")
-    latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    publisher = listener.node.create_publisher(Intervention, "/bench/output/intervention", latched)
-    stop = Intervention(id=1, action=Intervention.EMERGENCY_STOP, active=True)
-    while apollo.lines.empty():  # until all have found each other
-        publisher.publish(stop)
-        time.sleep(0.2)
-    found = []
-    for number in range(count):
-        time.sleep(1.0 / rate)
-        message, answer = (Intervention(id=1), RESUME) if number % 2 == 0 else (stop, STOP)
-        sent = time.time_ns()
-        publisher.publish(message)
-        pad = apollo.wait_for(lambda line, answer=answer: line.get("pad") == answer)
-        found.append((pad["time"] - sent) / 1e6)
-    listener.node.destroy_publisher(publisher)
-    bridge.stop()
-    apollo.stop()
     return found
 
 
@@ -164,34 +100,17 @@ def new_world(rate: float = 10.0) -> Iterator[Any]:
             yield world
 
 
-def hops(world: Any, listener: Any, count: int, turns: int) -> Table:
-    """Measure both hops at both rates, the bridge and the bare relay taking turns."""
-    rows: list[tuple[Any, ...]] = []
-    for rate in RATES:
-        for name, hop in (
-            ("from the writing on Cyber to the Signals in ROS", to_ros),
-            ("from the Intervention in ROS to the pad on Cyber", to_cyber),
-        ):
-            found: dict[bool, list[float]] = {False: [], True: []}
-            for _ in range(turns):
-                for bare, times in found.items():
-                    times += hop(world, listener, rate, max(1, count // turns), bare)
-            figures = [quantile(times, level) for times in found.values() for level in (0.5, 0.99)]
-            rows.append((f"{name}, {rate:g} Hz", *figures))
-    columns = (
-        "Hop",
-        "bridge: p50, ms",
-        "p99, ms",
-        "pycyber and rclpy alone: p50, ms",
-        "p99, ms",
-    )
-    return Table(columns, rows)
-
-
-def measure(count: int = 200, turns: int = 2) -> list[Table]:
-    """Wait for so many answers, and as many messages in each hop."""
-    if importlib.util.find_spec("pycyber") is None:
+def no_cyber() -> bool:
+    """Tell, and say so, whether there is no Cyber RT to measure with."""
+    missing = importlib.util.find_spec("pycyber") is None
+    if missing:
         print("skipped: pycyber, Cyber RT's wheel, exists for Python 3.10 only", file=sys.stderr)
+    return missing
+
+
+def measure(count: int = 200) -> list[Table]:
+    """Wait for so many answers."""
+    if no_cyber():
         return []
     ways = []
     for rate, target in zip(RATES, (None, Target(TARGET_MS)), strict=True):
@@ -202,12 +121,10 @@ def measure(count: int = 200, turns: int = 2) -> list[Table]:
     os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
     with new_world() as world:
         listener = load("conftest").Listener(world.domain)
-        table = hops(world, listener, count, turns)
         lost = [(name, row["lost"], row["late"]) for name, row in bursts(world, listener).items()]
         listener.close()
     return [
         Table(("From channel to pad", "p99, ms", "p50, ms", "Target"), ways),
-        table,
         Table(("Burst of 1000 messages", "lost", "late, not used"), lost),
     ]
 
