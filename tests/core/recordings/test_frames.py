@@ -117,14 +117,6 @@ def test_other_traces_stay_what_they_are(tmp_path: Path) -> None:
     assert [open_recording(path).kind for path in (line, run)] == ["trace", "runs of agents"]
 
 
-def test_a_document_that_is_cut_is_no_recording(tmp_path: Path) -> None:
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps({"frames": FRAMES})[:-20], encoding="utf-8")
-    with open_recording(path) as recording:
-        assert recording.count == 0  # a line of a trace that is cut, and no command takes it
-        assert any("cut short" in warning for warning in recording.warnings)
-
-
 def test_recorded_robots_and_simulators_are_read() -> None:
     robot, drive = DATA / "robots" / "sequor", DATA / "apollo" / "lawbreaker_run.json"
     if not robot.is_dir() or not drive.exists():
@@ -137,3 +129,18 @@ def test_recorded_robots_and_simulators_are_read() -> None:
     with open_recording(drive) as recording:
         assert recording.count == 68
         assert "ego_pose_position_x" in recording.signals  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["cut.json", "cut.json.gz"])
+def test_a_document_that_is_cut_short_is_not_passed_over_in_a_folder(
+    tmp_path: Path, name: str
+) -> None:
+    text = json.dumps({"frames": [{"t": i / 10, "speed": 1.0 + i} for i in range(200)]}).encode()
+    (tmp_path / "whole.json").write_bytes(text)
+    (tmp_path / "places.json").write_text("[1, 2]")
+    data = gzip.compress(text) if name.endswith(".gz") else text
+    (tmp_path / name).write_bytes(data[: len(data) // 2])
+    found = find_recordings(tmp_path)
+    assert sorted(path.name for path in found) == sorted([name, "whole.json"])
+    with pytest.raises(RecordingError, match="cut short"), open_recording(tmp_path / name):
+        pass

@@ -49,7 +49,13 @@ ACCEPTED = 'a document like {"frames": [{"timestamp": 12.3, "speed": 1.2}]}'
 PACKED = (b"\x1f\x8b", b"\x28\xb5")
 MOST_NESTED = 8
 
+CALLED_JSON = re.compile(r"\.json(\.gz|\.zst)?\Z", re.IGNORECASE)
+
 Frame = Mapping[str, Any]
+
+
+class _CutShortError(RecordingError):
+    """A document that ends too early."""
 
 
 class _Frames(NamedTuple):
@@ -61,13 +67,19 @@ class _Frames(NamedTuple):
 
 
 def is_frames(path: Path, head: bytes) -> bool:
-    """Tell whether a file is a document of frames."""
+    """Tell whether a file is a document of frames, or may be the beginning of one.
+
+    A file called .json that is cut short counts: to open it is an error, and in a folder of
+    recordings it must not be passed over.
+    """
     if path.is_dir() or not (head.lstrip()[:1] in (b"{", b"[") or head[:2] in PACKED):
         return False
     stat = path.stat()
     try:
         return _frames(path, stat.st_mtime_ns, stat.st_size) is not None
-    except (ValueError, OSError, EOFError, RecursionError, RecordingError, zlib.error, CutError):
+    except _CutShortError:
+        return CALLED_JSON.search(path.name) is not None
+    except (ValueError, OSError, RecursionError, RecordingError):
         return False
 
 
@@ -122,11 +134,19 @@ class FrameTrace(JsonTrace):
 def _frames(path: Path, changed_ns: int, size: int) -> _Frames | None:
     """Return the frames of a document, read once; None if it is none."""
     del changed_ns, size
-    with open_text(path) as file:
-        text = file.read(LONGEST + 1)
+    try:
+        with open_text(path) as file:
+            text = file.read(LONGEST + 1)
+    except (EOFError, zlib.error, CutError) as error:
+        raise _CutShortError(f"is cut short or damaged ({error})", file=path) from error
     if len(text) > LONGEST:
         return None
-    document = decoder.decode(text)
+    try:
+        document = decoder.decode(text)
+    except ValueError as error:
+        if text.rstrip()[-1:] in ("]", "}"):
+            raise
+        raise _CutShortError(f"is cut short ({error})", file=path) from error
     lists = document.items() if isinstance(document, dict) else (("", document),)
     timed = [_Frames(key, time, value) for key, value in lists if (time := _time_of(value))]
     return timed[0] if len(timed) == 1 else None
