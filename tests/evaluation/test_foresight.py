@@ -24,6 +24,7 @@ from evaluation.study.rivals import Quantity
 from forewarn.assessment.comparison import Contender, Estimate, Judged
 from forewarn.assessment.tradeoff import AlertRule, Point, ScoredRun
 from forewarn.config import load_spec
+from forewarn.learning import danger_fit
 from forewarn.logic.specification import compile_spec
 from tests.evaluation.test_trees import FRAME, SIGNALS, write_run
 
@@ -97,6 +98,7 @@ def test_all_are_judged_on_the_same_runs(tmp_path: Path, monkeypatch: pytest.Mon
     question = Question(file, compiled, "stands", [Quantity("lean")], runs[:24], runs[24:])
     monkeypatch.setattr(study, "NOT_GIVEN", ("fallen",))
     monkeypatch.setattr(study, "RESAMPLES", 20)
+    monkeypatch.setattr(danger_fit, "MOST_TREES", 25)
     passes = [[pass_over(compiled, path) for path in some] for some in (runs[:24], runs[24:])]
     found = answer(question, 24, (passes[0], passes[1]), tmp_path / "work")
     names = [row["name"] for row in found["rows"]]

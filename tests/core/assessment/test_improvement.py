@@ -64,39 +64,42 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return sorted(folder.iterdir())
 
 
-def recorded(bags: list[Path], name: str) -> tuple[list[Recorded], Setting]:
+@pytest.fixture(scope="module")
+def recorded(bags: list[Path]) -> dict[str, tuple[list[Recorded], Setting]]:
+    """Return for each property what the traces say of it."""
     used = compiled()
-    found = _read(
-        used, name, dict(_sources(used.spec, used)), bags, Output(quiet=True), allow_missing=False
-    )
-    return found, _setting(used, list(used.spec.properties).index(name))
+    sources, output = dict(_sources(used.spec, used)), Output(quiet=True)
+    return {
+        name: (
+            _read(used, name, sources, bags, output, allow_missing=False),
+            _setting(used, index),
+        )
+        for index, name in enumerate(used.spec.properties)
+    }
 
 
-@pytest.mark.parametrize("name", ["apart", "clear"])
 @pytest.mark.parametrize("cuts", [(), CUTS], ids=["as it is", "split"])
-def test_risks_are_those_that_a_model_of_the_same_predicates_gives(bags, name, cuts):
+def test_risks_are_those_that_a_model_of_the_same_predicates_gives(bags, recorded, cuts):
     """A monitor file that has the conditions, learned and replayed by the commands' own way."""
-    ours, setting = recorded(bags, name)
-    split = Split(setting, ours, cuts)
-    model, table = split.learned(range(1, len(bags)))
     more = ", ".join(["close: gap < 5", *(f"c{i}: '{cut.text}'" for i, cut in enumerate(cuts))])
     full = compiled(TEXT.replace("{close: gap < 5}", f"{{{more}}}"))
     theirs = learn(bags[1:], full.spec, full.abstraction).model
-    assert model.size == theirs.size
-    monitor = build_monitor(full, theirs)
     with open_recording(bags[0]) as recording:
-        run = replay(monitor, recording)
-    track = run.tracks[list(full.spec.properties).index(name)]
-    expected = np.where(track.state < 0, np.nan, track.probability)[ours[0].judged]
-    found = split.risks(0, model, table)
-    both = ~np.isnan(found) & ~np.isnan(expected)
-    assert found[both] == pytest.approx(expected[both], rel=1e-9)
-    assert (np.isnan(found) == np.isnan(expected)).all()
-    assert both.sum() > 100 and len(set(found[both])) > 1
+        run = replay(build_monitor(full, theirs), recording)
+    for (ours, setting), track in zip(recorded.values(), run.tracks, strict=True):
+        split = Split(setting, ours, cuts)
+        model, table = split.learned(range(1, len(bags)))
+        assert model.size == theirs.size
+        expected = np.where(track.state < 0, np.nan, track.probability)[ours[0].judged]
+        found = split.risks(0, model, table)
+        both = ~np.isnan(found) & ~np.isnan(expected)
+        assert found[both] == pytest.approx(expected[both], rel=1e-9)
+        assert (np.isnan(found) == np.isnan(expected)).all()
+        assert both.sum() > 100 and len(set(found[both])) > 1
 
 
-def test_what_closes_is_found_and_what_hums_is_not(bags):
-    ours, setting = recorded(bags, "clear")
+def test_what_closes_is_found_and_what_hums_is_not(recorded):
+    ours, setting = recorded["clear"]
     found = improve(ours, setting, most=1, tries=6)
     (one,) = found.proposals
     assert "gap" in one.cut.source and "(" in one.cut.source, "memory of the gap"
@@ -164,8 +167,8 @@ def test_p_values_of_flipped_signs_are_those_of_all_signs():
     assert _flipped(np.array([1.0])) == 1.0
 
 
-def test_holms_correction_is_that_of_the_definition(bags):
-    ours, setting = recorded(bags, "clear")
+def test_holms_correction_is_that_of_the_definition(recorded):
+    ours, setting = recorded["clear"]
     (one,) = improve(ours, setting, most=1, tries=1).proposals
     raw = [0.01, 0.04, 0.03]
     found = [p.p_value for p in _corrected([one._replace(p_value=p) for p in raw])]
