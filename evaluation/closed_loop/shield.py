@@ -55,6 +55,8 @@ from monitor_node.actuators.interface import Demand
 
 MARK = "evaluation.closed_loop.shield"
 LEVEL = 0.2
+SOONER = {"collision": 0.07}
+"""For the risk of a collision alone: at 0.2 the ego was stopped when it was in the way already."""
 ON_THE_WAY = "moving & !red & !yellow & !junction & !conflict_car<1.8 & !conflict_walker<1.8"
 """Success: it drives, with no light against it and nobody in its way."""
 
@@ -79,16 +81,24 @@ def compared_arms(
 ) -> Arms:
     """Return who may intervene in each arm; None: nobody."""
     spec = compiled.spec
-    shielded = with_shield(spec, SHIELD, LEVEL, LEVEL / 2, spec.properties, stops=True)
     policies = at_threshold(spec, LEVEL)
+
+    def shielded(own: Mapping[str, float]) -> CompiledSpec:
+        return with_shield(spec, SHIELD, LEVEL, LEVEL / 2, spec.properties, True, own)
+
+    held = held_process(shielded({}), logs, TICKS)
+
+    def shield(own: Mapping[str, float]) -> Advised:
+        return Advised(shielded(own), learned, ASKED, held, VISITS)
+
+    advised = f"shield each {TICKS / RATE:g} s, Forewarn at {LEVEL:g}"
     return {
         NOBODY: None,
         LAWFUL: None,
         f"physical 5 m/s², 1 s{ADAPTED}": physical(compiled, 5.0, 1.0, HOLD, MOST),
         f"Forewarn at {LEVEL:g}": Library(compiled, model, policies),
-        f"shield each {TICKS / RATE:g} s, Forewarn at {LEVEL:g}": Advised(
-            shielded, learned, ASKED, held_process(shielded, logs, TICKS), VISITS
-        ),
+        advised: shield({}),
+        f"{advised}, collision at {SOONER['collision']:g}": shield(SOONER),
         f"{LEARNED_ON}Forewarn at {LEVEL:g}": Library(compiled, learned, policies),
     }
 
@@ -197,6 +207,7 @@ def main(
     kept: Path = HERE / "trips.jsonl.gz",
     config: Path = CONFIG,
     output: Path = HERE / "shield.json",
+    mark: str = MARK,
     write: bool = False,
 ) -> None:
     """Try actions (`--tries`); drive what is missing of `--seeds`, and sum up."""
@@ -236,7 +247,7 @@ def main(
     print(table_of(rows))
     if write:
         trips.keep(kept)
-        put(MARK, table_of(rows))
+        put(mark, table_of(rows))
 
 
 if __name__ == "__main__":

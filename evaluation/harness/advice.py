@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -73,21 +73,27 @@ def with_shield(
     release: float,
     names: Iterable[str],
     stops: bool = False,
+    own: Mapping[str, float] | None = None,
 ) -> CompiledSpec:
-    """Return a monitor file that says when, by one threshold of risk, and lets a shield say what.
+    """Return a monitor file that says when, by thresholds of risk, and lets a shield say what.
 
     It warns, or demands what it always does (`stops`), which then stands where the shield knows
     nothing. The properties are those of some names; whoever is not to be asked for must not be
-    there, for each warning has advice.
+    there, for each warning has advice. Some may have a threshold of their `own`, and are released
+    below half of it.
     """
     warned = {"intervention": WARN, "speed_limit": None, "escalation": ()}
+
+    def levels(name: str) -> dict[str, float]:
+        mine = (own or {}).get(name)
+        act, until = (level, release) if mine is None else (mine, mine / 2)
+        return {"warn": act, "act": act, "release": until}
+
     properties = {
         name: section.model_copy(
             update={
                 **({} if stops else warned),
-                "thresholds": section.thresholds.model_copy(
-                    update={"warn": level, "act": level, "release": release}
-                ),
+                "thresholds": section.thresholds.model_copy(update=levels(name)),
             }
         )
         for name, section in spec.properties.items()

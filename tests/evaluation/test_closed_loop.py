@@ -342,7 +342,18 @@ def test_the_town_has_a_shield_that_knows_what_was_tried(repository: Path) -> No
     # What was tried since makes other trips of those that learned from it, and of no others.
     keys = [keys_of(compared, compiled, model, tried) for tried in (logs, logs * 2)]
     changed = {name for name in compared if keys[0][name] != keys[1][name]}
-    assert changed == {"shield each 0.5 s, Forewarn at 0.2", "learned on, Forewarn at 0.2"}
+    sooner = "shield each 0.5 s, Forewarn at 0.2, collision at 0.07"
+    assert changed == {"shield each 0.5 s, Forewarn at 0.2", sooner, "learned on, Forewarn at 0.2"}
+    # It acts upon a collision's risk sooner, and upon all others at the same.
+    before, after = (
+        {
+            name: (section.thresholds.act, section.thresholds.release)
+            for name, section in compared[arm].watch.monitor.spec.properties.items()
+        }
+        for arm in ("shield each 0.5 s, Forewarn at 0.2", sooner)
+    )
+    assert set(before.values()) == {(0.2, 0.1)}
+    assert after == {**before, "collision": (0.07, 0.035)}
 
 
 def test_a_log_of_tries_is_read_as_it_was_written() -> None:
