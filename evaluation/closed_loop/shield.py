@@ -56,7 +56,7 @@ from monitor_node.actuators.interface import Demand
 MARK = "evaluation.closed_loop.shield"
 LEVEL = 0.2
 SOONER = {"collision": 0.07}
-"""For the risk of a collision alone: at 0.2 the ego was stopped when it was in the way already."""
+"""For a collision alone: at 0.2 the ego was often stopped when it was in the way already."""
 ON_THE_WAY = "moving & !red & !yellow & !junction & !conflict_car<1.8 & !conflict_walker<1.8"
 """Success: it drives, with no light against it and nobody in its way."""
 

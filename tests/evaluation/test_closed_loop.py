@@ -362,17 +362,19 @@ def test_a_log_of_tries_is_read_as_it_was_written() -> None:
     assert tried_in([{"log": packed(log)} for log in logs]) == logs
 
 
-def test_the_figures_of_the_shield_are_those_of_what_is_kept() -> None:
+@pytest.mark.parametrize("file", ["shield.json", "shield_sooner.json"])
+def test_the_figures_of_the_shield_are_those_of_what_is_kept(file: str) -> None:
     compiled, model = load_acting(CONFIG)
     logs = tried_in(read_lines(HERE / "tries.jsonl.gz"))
-    published = json.loads((HERE / "shield.json").read_text(encoding="utf-8"))
+    published = json.loads((HERE / file).read_text(encoding="utf-8"))
     learned = learned_on(compiled, model, logs)
     assert learned.fingerprint == published["model"]
     trips = read_lines(HERE / "trips.jsonl.gz")
     trips = [trip for trip in trips if trip["seed"] in published["seeds"]]
     assert trips
     for name, (members, reference) in paired(trips, list(published["arms"])).items():
-        assert [one["seed"] for one in members] == published["seeds"]
+        # Some arms were driven on the first of these seeds alone.
+        assert [one["seed"] for one in members] == published["seeds"][: len(members)]
         found = summary(list(zip(members, reference, strict=True)))
         assert json.loads(json.dumps(found)) == published["arms"][name]
 
@@ -383,6 +385,7 @@ def test_the_figures_of_the_shield_are_those_of_what_is_kept() -> None:
         ("lights.json", "heeding lights"),
         ("shield.json", MARK),
         ("shield_first.json", f"{MARK}, first"),
+        ("shield_sooner.json", f"{MARK}, sooner"),
     ],
 )
 def test_the_page_says_what_lights_and_the_shield_cost(
