@@ -1,4 +1,7 @@
-"""Builds packages of messages with colcon, for tests; what is built is kept until one changes."""
+"""Builds packages of messages with colcon, for tests; what is built is kept until one changes.
+
+A package is a package.xml and the files of its messages and services.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,24 @@ import sys
 import sysconfig
 import tempfile
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+
+# Python alone reads these messages: what C++ needs takes as long again.
+LISTS = """\
+cmake_minimum_required(VERSION 3.16)
+project({name})
+find_package(ament_cmake REQUIRED)
+find_package(rosidl_default_generators REQUIRED)
+foreach(needed {needed})
+  find_package(${{needed}} REQUIRED)
+endforeach()
+list(FILTER AMENT_EXTENSIONS_rosidl_generate_idl_interfaces EXCLUDE REGEX "cpp")
+rosidl_generate_interfaces(${{PROJECT_NAME}} {files} DEPENDENCIES {needed})
+ament_export_dependencies(rosidl_default_runtime)
+ament_package()
+"""
 
 
 def built(sources: Path, kept: Path, work: Path) -> Path:
@@ -28,7 +47,8 @@ def built(sources: Path, kept: Path, work: Path) -> Path:
         An empty folder to build in.
     """
     texts = [path.read_bytes() for path in sorted(sources.rglob("*")) if path.is_file()]
-    digest = hashlib.sha256(b"\0".join([sys.version.encode(), *texts])).hexdigest()[:16]
+    inputs = [sys.version.encode(), LISTS.encode(), *texts]
+    digest = hashlib.sha256(b"\0".join(inputs)).hexdigest()[:16]
     kept.mkdir(parents=True, exist_ok=True)
     with (kept / f"{digest}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # another worker may be building them
@@ -37,11 +57,26 @@ def built(sources: Path, kept: Path, work: Path) -> Path:
     return kept / digest
 
 
+def _write_lists(manifest: Path) -> None:
+    """Write the CMakeLists.txt of a package beside its manifest."""
+    package, folder = ElementTree.parse(manifest).getroot(), manifest.parent
+    files = sorted(
+        path.relative_to(folder).as_posix()
+        for path in folder.glob("*/*")
+        if path.suffix in {".msg", ".srv", ".idl"}
+    )
+    needed = " ".join(depend.text or "" for depend in package.iter("depend"))
+    lists = LISTS.format(name=package.findtext("name"), needed=needed, files=" ".join(files))
+    (folder / "CMakeLists.txt").write_text(lists)
+
+
 def _build(sources: Path, prefix: Path, work: Path) -> None:
     colcon = Path(sysconfig.get_path("scripts")) / "colcon"
     if not colcon.exists():
         pytest.skip("colcon is not installed: `make setup` installs it")
     shutil.copytree(sources, work / "src", ignore=shutil.ignore_patterns("COLCON_IGNORE"))
+    for manifest in (work / "src").rglob("package.xml"):
+        _write_lists(manifest)
     variables = {
         **os.environ,
         "AMENT_PREFIX_PATH": sys.prefix,
