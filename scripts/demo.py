@@ -240,7 +240,10 @@ class Demo:
         for tick in replay_record(self.record):
             ticks += 1
             for difference in tick.differences():
-                raise DemoError(f"the record does not replay to the same bits: {difference}")
+                raise DemoError(
+                    "the record does not replay to the same bits: "
+                    f"tick {tick.result.verdict.tick}: {difference}"
+                )
         if not ticks:
             raise DemoError(f"the record {self.record} holds no ticks: see {self.output}/main.log")
         print(f"      {ticks} ticks, every field of every risk the same to the last bit")

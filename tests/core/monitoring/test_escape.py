@@ -154,7 +154,7 @@ def test_a_replay_tells_a_way_out_that_is_another_one() -> None:
     watch = watching()
     feed(watch, 0)
     result = feed(watch, 1)
-    other = "tick 1: escape: {'reverse': False, 'turn': False}, "
+    other = "escape: {'reverse': False, 'turn': False}, "
     other += "replayed {'reverse': True, 'turn': False}"
     for then, lines in ((Ways(reverse=True), []), (Ways(), [other])):
         told = ReplayedTick(result, result.rows, result.verdict.time_ns, escape=then)

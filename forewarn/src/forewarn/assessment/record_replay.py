@@ -65,10 +65,7 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 
 @dataclass(frozen=True)
 class ReplayedTick:
-    """One tick of a record: what it says now, and what was published then.
-
-    `noun` is what the record's clock counts: ``tick`` or ``step``.
-    """
+    """One tick of a record: what it says now, and what was published then."""
 
     result: TickResult
     published: tuple[RiskRow, ...]
@@ -76,36 +73,34 @@ class ReplayedTick:
     conditions: tuple[str, ...] = ()
     anomaly: AnomalyRow | None = None
     escape: Ways = NO_WAY
-    noun: str = "tick"
 
     def differences(self) -> Iterator[str]:
         """Yield one line for each field that is not the same to the last bit."""
         verdict = self.result.verdict
-        here = f"{self.noun} {verdict.tick}"
         if verdict.time_ns != self.stamp_ns:
-            yield f"{here}: stamp {self.stamp_ns}, replayed {verdict.time_ns}"
+            yield f"stamp {self.stamp_ns}, replayed {verdict.time_ns}"
         for condition in self.conditions:
-            yield f"{here}: {condition} is not what it was"
+            yield f"{condition} is not what it was"
         if len(self.result.rows) != len(self.published):
-            yield f"{here}: {len(self.published)} properties were published"
+            yield f"{len(self.published)} properties were published"
         for now, then in zip(self.result.rows, self.published, strict=False):
             for field, new, old in zip(RiskRow._fields, now, then, strict=True):
                 if not same_bits(new, old):
-                    yield f"{here}: {now.property}.{field}: {old!r}, replayed {new!r}"
+                    yield f"{now.property}.{field}: {old!r}, replayed {new!r}"
         request = self.result.request
         escape = NO_WAY if request is None else request.escape
         if escape != self.escape:
             told = f"{self.escape._asdict()}, replayed {escape._asdict()}"
-            yield f"{here}: escape: {told}"
+            yield f"escape: {told}"
         if (verdict.anomaly is None) != (self.anomaly is None):
             told = "was" if verdict.anomaly is None else "was not"
-            yield f"{here}: an anomaly {told} published"
+            yield f"an anomaly {told} published"
         elif verdict.anomaly is not None and self.anomaly is not None:
             for field, new, old in zip(
                 AnomalyRow._fields, verdict.anomaly, self.anomaly, strict=True
             ):
                 if not same_bits(new, old):
-                    yield f"{here}: anomaly.{field}: {old!r}, replayed {new!r}"
+                    yield f"anomaly.{field}: {old!r}, replayed {new!r}"
 
 
 def replay_record(path: Path | str, taken: Taken | None = None) -> Iterator[ReplayedTick]:
@@ -146,6 +141,7 @@ class _Replay:
         model = self._model(FIRST_MODEL) if spec.danger and FIRST_MODEL in self.files else None
         compiled = compile_for(divide(spec).node, model)
         self.taken = taken
+        taken.noun = compiled.abstraction.clock.noun
         self.space = compiled.abstraction.vocabulary
         self.conditions = Conditions(compiled.abstraction, taken.conditions)
         self.compiled = replace(compiled, abstraction=self.conditions.abstraction)
@@ -202,8 +198,7 @@ class _Replay:
         if now != then and any(one.by_platform for one in conditions):
             self.taken.conditions[KEY] += 1
             then = now
-        noun = self.watch.monitor.clock.noun
-        return ReplayedTick(result, rows, stamp_ns, wrong, anomaly, then, noun)
+        return ReplayedTick(result, rows, stamp_ns, wrong, anomaly, then)
 
     def _decoded(self, topic: str, data: bytes | memoryview) -> Any:
         mtype = self.types[topic]

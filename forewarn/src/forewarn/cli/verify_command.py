@@ -47,17 +47,20 @@ def run(options: Options, output: Output) -> int:
     """Replay every record and list what differs."""
     document = {}
     for path in existing_recordings(options.records):
-        ticks, differing, listed, taken, noun = 0, 0, list[str](), Taken(), "tick"
+        ticks, differing, listed, taken = 0, 0, list[str](), Taken()
         for tick in replay_record(path, taken):
-            ticks, noun = ticks + 1, tick.noun
+            ticks += 1
             found = list(islice(tick.differences(), LISTED))
             differing += bool(found)
-            listed += found[: LISTED - len(listed)]
+            here = f"{taken.noun} {tick.result.verdict.tick}"
+            listed += [f"{here}: {line}" for line in found[: LISTED - len(listed)]]
         for line in listed:
             output.say(f"{path}: {line}")
         findings = list(_findings(ticks, differing, taken))
-        output.say(f"{path}: {plural(ticks, noun)}, {', '.join(findings) or 'all the same bits'}")
-        for line in _remarks(differing, taken, noun):
+        output.say(
+            f"{path}: {plural(ticks, taken.noun)}, {', '.join(findings) or 'all the same bits'}"
+        )
+        for line in _remarks(differing, taken):
             output.note(f"{path}: {line}")
         document[str(path)] = {
             "ticks": ticks,
@@ -86,7 +89,7 @@ def _findings(ticks: int, differing: int, taken: Taken) -> Iterator[str]:
         )
 
 
-def _remarks(differing: int, taken: Taken, noun: str) -> Iterator[str]:
+def _remarks(differing: int, taken: Taken) -> Iterator[str]:
     if taken.tables:
         yield (
             "risk tables are taken from the record; those solved here "
@@ -99,6 +102,6 @@ def _remarks(differing: int, taken: Taken, noun: str) -> Iterator[str]:
         )
     for name, number in sorted(taken.conditions.items()):
         yield (
-            f"{name} is otherwise on this processor at {plural(number, noun)}, and taken from "
-            "the record"
+            f"{name} is otherwise on this processor at {plural(number, taken.noun)}, "
+            "and taken from the record"
         )

@@ -43,10 +43,12 @@ Solved = TypeVar("Solved", RiskTable, ProcessRisk, RiskOfActions)
 
 @dataclass
 class Taken:
-    """What a replay took from the record where it could be computed otherwise.
+    """What a replay took from the record, also where it could be computed otherwise.
 
     Attributes
     ----------
+    noun : str
+        What the record's clock counts: ``tick`` or ``step``.
     tables : int
         Sets of risk tables; 0 if the record has none and they were solved anew.
     difference : float
@@ -55,6 +57,7 @@ class Taken:
         Ticks at which a condition is otherwise on this processor.
     """
 
+    noun: str = "tick"
     tables: int = 0
     difference: float = 0.0
     conditions: Counter[str] = field(default_factory=Counter)
