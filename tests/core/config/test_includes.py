@@ -93,6 +93,11 @@ def test_fragments_share_equal_definitions_and_must_not_differ(tmp_path: Path) -
             FRAGMENT.replace("horizon: 3", "horizon: -3"),
             r"law\.yaml: line 10: properties\.stop\.horizon: -3",
         ),
+        (
+            "law.yaml",
+            FRAGMENT.replace("crawl:", "2crawl:"),
+            r"law\.yaml: line 11: properties\.2crawl: '2crawl' is no name",
+        ),
     ],
 )
 def test_errors_name_the_file_they_are_in(

@@ -104,6 +104,14 @@ def test_an_unknown_key_may_be_called_like_a_type(key: str) -> None:
     assert "unknown key" in str(caught.value)
 
 
+def test_an_unknown_key_is_told_the_keys_of_its_own_section() -> None:
+    with pytest.raises(ConfigError, match=r"0\]\.forbid\.too: unknown key \(accepted: from, to\)"):
+        spec_of(f"{GOOD}constraints: [{{forbid: {{from: a, to: b, too: c}}}}]\n")
+    named_alike = GOOD.replace("  stop:", "  thresholds:\n    act: 1")
+    with pytest.raises(ConfigError, match=r"s\.act: unknown key \(accepted: formula, horizon, "):
+        spec_of(named_alike)
+
+
 @pytest.mark.parametrize("text", ["", "- 1\n- 2\n", "just text", "a: 1\n---\nb: 2\n"])
 def test_what_is_no_single_mapping_is_refused(text: str) -> None:
     with pytest.raises(ConfigError):

@@ -13,32 +13,22 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
-from forewarn.config.actuators import (
-    ActuatorsSpec,
-    AutowareSpec,
-    Braking,
-    EscapeSpec,
-    Nav2Spec,
-    ReverseSpec,
-    TurnSpec,
-    TwistSpec,
-)
+from forewarn.config.actuators import ActuatorsSpec, EscapeSpec
 from forewarn.config.black_box import BlackBoxSpec
 from forewarn.config.danger import DangerSpec, danger_misfits
 from forewarn.config.fields import CheckedRate, Duration, Finite, Section, default
 from forewarn.config.guards import GuardSpec, guard_misfits
 from forewarn.config.includes import with_fragments
+from forewarn.config.problems import config_error, validation_problems
 from forewarn.config.sections import (
     AnomalySpec,
     BoundsSpec,
     ConstraintSpec,
-    EscalationStep,
     LearningSpec,
     PropertySpec,
     ShapeSpec,
     ShieldSpec,
     StatesSpec,
-    Thresholds,
 )
 from forewarn.config.signals import TRANSFORMS, Expr, Limit, SignalSpec
 from forewarn.config.stepwise import misfits
@@ -239,7 +229,7 @@ class MonitorSpec(Section):
             return section.model_validate(self.states.model_extra)
         except ValidationError as error:
             accepted = ", ".join(("kind", *section.model_fields))
-            found = _problems(error, None, ("states",), accepted)
+            found = validation_problems(error, section, prefix=("states",), accepted_keys=accepted)
             raise ConfigErrors([one.located(file=self.file) for one in found]) from None
 
     def with_thresholds(self, name: str, values: Mapping[str, object]) -> MonitorSpec:
@@ -263,8 +253,8 @@ class MonitorSpec(Section):
         try:
             changed = PropertySpec.model_validate(raw)
         except ValidationError as error:
-            problems = list(_problems(error, None, prefix=("properties", name)))
-            raise ConfigErrors(problems) from None
+            found = validation_problems(error, PropertySpec, prefix=("properties", name))
+            raise ConfigErrors(list(found)) from None
         copy = self.model_copy(update={"properties": {**self.properties, name: changed}})
         if errors := list(_clock_errors(copy, None)):
             raise ConfigErrors(errors)
@@ -300,107 +290,11 @@ def parse_spec(document: Document) -> MonitorSpec:
     try:
         spec = MonitorSpec.model_validate({**document.data, "file": document.file})
     except ValidationError as error:
-        raise ConfigErrors(list(_problems(error, document))) from None
+        raise ConfigErrors(list(validation_problems(error, MonitorSpec, document))) from None
     errors = [*_name_errors(spec, document), *_clock_errors(spec, document)]
     if errors:
         raise ConfigErrors(errors)
     return spec
-
-
-def key_path(parts: tuple[object, ...]) -> str:
-    """Return ``properties.stop.thresholds[0]`` for the parts of a path."""
-    text = ""
-    for part in parts:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text
-
-
-def _problems(
-    error: ValidationError,
-    document: Document | None,
-    prefix: tuple[object, ...] = (),
-    accepted_keys: str = "",
-) -> Iterator[InputError]:
-    seen: set[str] = set()
-    for detail in error.errors():
-        value, kind = detail["input"], detail["type"]
-        # pydantic appends the tried branch of a union to the path; keys of the file only, of which
-        # an unknown one may be called `float`.
-        own = len(detail["loc"]) - 1 if kind == "extra_forbidden" else -1
-        known = tuple(p for i, p in enumerate(detail["loc"]) if i == own or not _is_branch(p))
-        origin = document.origin(prefix + known) if document else None
-        location = origin.locate(prefix + known) if origin else ""
-        path = key_path(prefix + known)
-        if kind == "missing":
-            problem, accepted = "is missing", ""
-        elif kind == "extra_forbidden":
-            problem, accepted = "unknown key", accepted_keys or _accepted_keys(known)
-        else:
-            text = detail["msg"].removeprefix("Value error, ")
-            problem, accepted = f"{text[0].lower()}{text[1:]}", ""
-            if not (kind == "value_error" and isinstance(value, dict)):  # it names its own values
-                problem = f"{_shown(value)}: {problem}"
-        if f"{path}{problem}" not in seen:
-            seen.add(f"{path}{problem}")
-            yield ConfigError(
-                problem,
-                file=origin.file if origin else None,
-                key=location + path,
-                accepted=accepted,
-            )
-
-
-def _shown(value: object) -> str:
-    """Return a value as YAML users know it, the beginning of a long one."""
-    text = "null" if value is None else repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."
-
-
-def _is_branch(part: object) -> bool:
-    return isinstance(part, str) and bool(
-        re.match(
-            r"(literal|constrained-\w+|function-\w+|tuple|nullable)\[|(float|str|bool|int)\Z", part
-        )
-    )
-
-
-_NESTED: dict[object, type[Section]] = {
-    "thresholds": Thresholds,
-    "escalation": EscalationStep,
-    "autoware": AutowareSpec,
-    "nav2": Nav2Spec,
-    "twist": TwistSpec,
-    "escape": EscapeSpec,
-    "reverse": ReverseSpec,
-    "turn": TurnSpec,
-    "comfortable": Braking,
-    "emergency": Braking,
-}
-
-
-def _accepted_keys(location: tuple[Any, ...]) -> str:
-    sections: dict[object, type[Section]] = {
-        "signals": SignalSpec,
-        "shapes": ShapeSpec,
-        "properties": PropertySpec,
-        "learning": LearningSpec,
-        "bounds": BoundsSpec,
-        "anomaly": AnomalySpec,
-        "shield": ShieldSpec,
-        "constraints": ConstraintSpec,
-        "guards": GuardSpec,
-        "danger": DangerSpec,
-        "states": StatesSpec,
-        "actuators": ActuatorsSpec,
-        "black_box": BlackBoxSpec,
-    }
-    section = sections.get(location[0])
-    for key, nested in _NESTED.items():
-        section = nested if key in location[:-1] else section
-    if len(location) == 1 or section is None:
-        section = MonitorSpec
-    names = [field.alias or name for name, field in section.model_fields.items()]
-    return ", ".join(name for name in names if name != "file")
 
 
 def _clock_errors(spec: MonitorSpec, document: Document | None) -> Iterator[InputError]:
@@ -409,10 +303,7 @@ def _clock_errors(spec: MonitorSpec, document: Document | None) -> Iterator[Inpu
         *guard_misfits(spec),
         *danger_misfits(spec),
     ):
-        origin = document.origin(path) if document else None
-        where = origin.locate(path) if origin else ""
-        file = origin.file if origin else None
-        yield ConfigError(problem, file=file, key=where + key_path(path), accepted=accepted)
+        yield config_error(problem, document, path, accepted)
 
 
 def _name_errors(spec: MonitorSpec, document: Document) -> Iterator[InputError]:
@@ -427,10 +318,5 @@ def _name_errors(spec: MonitorSpec, document: Document) -> Iterator[InputError]:
     ):
         for name in getattr(spec, section):
             if not NAME.match(name):
-                where = (section, name)
-                yield ConfigError(
-                    f"{name!r} is no name",
-                    file=document.file,
-                    key=document.locate(where) + key_path(where),
-                    accepted="a letter, then letters, digits and underscores",
-                )
+                accepted = "a letter, then letters, digits and underscores"
+                yield config_error(f"{name!r} is no name", document, (section, name), accepted)
