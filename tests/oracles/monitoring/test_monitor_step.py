@@ -20,8 +20,9 @@ from forewarn.errors import ModelError
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.monitoring.build import CompiledSpec, build_monitor, compile_spec
 from forewarn.monitoring.policy import RESTING
+from forewarn.monitoring.property_step import PropertyState
 from forewarn.monitoring.risk_rows import same_bits
-from forewarn.monitoring.step import Monitor, MonitorState, PropertyState
+from forewarn.monitoring.step import Monitor, MonitorState
 from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
 from forewarn.signals.snapshots import Failure, Snapshot, StaleSignal
 
@@ -247,13 +248,6 @@ def test_before_the_first_tick_nothing_is_remembered() -> None:
         ),
         past=None,
     )
-
-
-def test_a_monitor_may_have_other_properties() -> None:
-    less = MONITOR.with_properties(MONITOR.properties[1:2])
-    _, verdict = less.step(less.start(), Snapshot(0, BAD))
-    assert [(prop.name, prop.violation) for prop in verdict.properties] == [("invariant", True)]
-    assert (less.spec, less.model) == (MONITOR.spec, MONITOR.model)
 
 
 def test_after_a_missed_tick_what_was_before_is_not_known() -> None:

@@ -20,7 +20,8 @@ from forewarn.monitoring.live_anomaly import Detector, RunState, SurprisingStep
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.mutes import Mutes
 from forewarn.monitoring.policy import RESTING, Level, PolicyState
-from forewarn.monitoring.step import Monitor, MonitorState, PropertyState
+from forewarn.monitoring.property_step import PropertyState
+from forewarn.monitoring.step import Monitor, MonitorState
 
 Memory = dict[str, Any]
 

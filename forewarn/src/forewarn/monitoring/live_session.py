@@ -25,8 +25,9 @@ from forewarn.monitoring.intervention import AdvisorState, Request, withdraw
 from forewarn.monitoring.live_anomaly import Detector
 from forewarn.monitoring.mutes import Muted, Mutes
 from forewarn.monitoring.policy import Level, release
+from forewarn.monitoring.property_step import PropertyState
 from forewarn.monitoring.session import Session
-from forewarn.monitoring.step import Monitor, MonitorState, PropertyState
+from forewarn.monitoring.step import Monitor, MonitorState
 from forewarn.signals.clock import Payload
 from forewarn.signals.external import ExternalSignals
 from forewarn.signals.feed import Reader

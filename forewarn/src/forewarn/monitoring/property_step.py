@@ -1,0 +1,258 @@
+"""One property at one tick: where its automaton goes, its risk, and what the policy makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from forewarn.monitoring.belief import Belief, Filter, follow
+from forewarn.monitoring.branches import Step
+from forewarn.monitoring.policy import PolicyState, decide
+from forewarn.monitoring.property_risk import (
+    CERTAIN,
+    NAN,
+    NO_RISK,
+    NOT_JUDGED,
+    OVER,
+    UNSEEN,
+    Risk,
+    by_scores,
+    least_figure,
+    look_up,
+    risk_of_action,
+    scored_risk,
+    uncertain_risk,
+)
+from forewarn.monitoring.tables import CompiledProperty, LoadedModel
+from forewarn.monitoring.verdict import (
+    NO_EXPECTED,
+    NO_LEAST,
+    ExpectedFigure,
+    LeastFigure,
+    PropertyStatus,
+    PropertyVerdict,
+)
+from forewarn.states.interface import Observed
+
+# A member of an enumeration costs more to look up than the comparison with it.
+UNKNOWN, VIOLATED, ENDED = PropertyStatus.UNKNOWN, PropertyStatus.VIOLATED, PropertyStatus.ENDED
+
+
+class PropertyState(NamedTuple):
+    """The state of one property between two ticks.
+
+    Attributes
+    ----------
+    branches : tuple of int
+        Where the live automaton may be after the last tick.
+    latched : bool
+        A violation was counted and its condition may not have cleared.
+    policy : PolicyState
+        Alert level and counters.
+    belief : Belief
+        How probable each product state is; empty if nobody asks.
+    """
+
+    branches: tuple[int, ...]
+    latched: bool
+    policy: PolicyState
+    belief: Belief = ()
+
+
+class Moment(NamedTuple):
+    """What all properties read at one tick.
+
+    Attributes
+    ----------
+    observation : Observed
+        What is known of the state.
+    row : int or None
+        Its row in the tables, where the model has it.
+    action : str or None
+        What is being done, where it is known and somebody asks.
+    values : sequence
+        Values of all signals in slot order; None where unknown.
+    suspended : bool
+        Values are missing, and only of signals whose staleness is to be ignored.
+    waiting : bool
+        Nothing was fully known so far, and the time to start up is not over.
+    """
+
+    tick: int
+    observation: Observed
+    row: int | None
+    action: str | None
+    values: Sequence[Any]
+    suspended: bool
+    waiting: bool
+
+
+def judge(
+    compiled: CompiledProperty,
+    before: PropertyState,
+    moment: Moment,
+    model: LoadedModel | None,
+    beliefs: Filter | None,
+) -> tuple[PropertyState, PropertyVerdict]:
+    """Advance one property by a tick at which monitoring is active.
+
+    Parameters
+    ----------
+    compiled : CompiledProperty
+        The property.
+    before : PropertyState
+        Its state after the tick before.
+    moment : Moment
+        What is known at this tick.
+    model : LoadedModel or None
+        The learned states; without a model there is no risk.
+    beliefs : Filter or None
+        What beliefs are computed with, if anything asks for them.
+    """
+    step = compiled.after(before.branches, before.latched, moment.observation)
+    risk, status = _risk(compiled, before, moment, step, model)
+    belief, expected = _expected(compiled, before.belief, moment, risk, beliefs)
+    if moment.waiting and status is not VIOLATED:  # which no missing signal can bring about
+        after = PropertyState(step.branches, step.latched, before.policy, belief)
+        return after, _verdict(compiled, after, step, UNKNOWN, risk, expected=expected)
+    least = NO_LEAST
+    if compiled.least is not None:
+        least = least_figure(
+            model, compiled, before.branches, moment.observation, moment.row, step, risk
+        )
+    figure, unseen = _compared(compiled, risk, least, expected)
+    policy = decide(compiled.rules, before.policy, moment.tick, figure, unseen=unseen)
+    after = PropertyState(step.branches, step.latched, policy, belief)
+    return after, _verdict(compiled, after, step, status, risk, least, expected)
+
+
+def inactive(
+    compiled: CompiledProperty, fresh: PropertyState
+) -> tuple[PropertyState, PropertyVerdict]:
+    """Return what a tick comes to at which monitoring is not active: the property starts anew."""
+    start = (compiled.automaton.initial,)
+    nothing = Step(start, start, False, PropertyStatus.INACTIVE, False, False)
+    return fresh, _verdict(compiled, fresh, nothing, PropertyStatus.INACTIVE, NO_RISK)
+
+
+def is_steady(compiled: CompiledProperty, before: PropertyState, after: PropertyState) -> bool:
+    """Tell whether a tick would be judged the same at any other time: no alert counts ticks."""
+    # The policy returns what it was given only where it rests.
+    return (
+        after.policy is before.policy
+        and compiled.scored is None
+        and compiled.of_actions is None
+        and not before.belief
+    )
+
+
+def _risk(
+    compiled: CompiledProperty,
+    before: PropertyState,
+    moment: Moment,
+    step: Step,
+    model: LoadedModel | None,
+) -> tuple[Risk, PropertyStatus]:
+    """Return the risk, and the status: unknown where nothing is judged."""
+    row, branches, status = moment.row, step.branches, step.status
+    if status is VIOLATED:
+        return CERTAIN, status
+    if compiled.values is None:
+        return NO_RISK, status
+    if status is ENDED:
+        return OVER, status
+    if row is not None and len(branches) == 1 and status is not UNKNOWN:
+        risk = _known_risk(compiled, row, branches[0], moment)
+    elif moment.observation.state is None and moment.suspended:
+        return NOT_JUDGED, UNKNOWN
+    else:
+        table = compiled.table if compiled.of_actions is None else compiled.of_actions
+        assert table is not None and model is not None
+        odds = None if compiled.scored is None else compiled.scored.odds(moment.values)
+        if compiled.scored is not None and odds is not None:
+            table = compiled.scored.table
+        risk = uncertain_risk(
+            model, compiled, before.branches, moment.observation, row, table, odds
+        )
+    if risk is UNSEEN and compiled.scored is not None:
+        risk = by_scores(compiled.scored, moment.values)
+    return risk, status
+
+
+def _known_risk(compiled: CompiledProperty, row: int, automaton: int, moment: Moment) -> Risk:
+    """Return the risk of a product state that is known for certain."""
+    if compiled.of_actions is not None:
+        return risk_of_action(compiled.of_actions, row, automaton, moment.action)
+    if compiled.scored is not None and (odds := compiled.scored.odds(moment.values)) is not None:
+        return scored_risk(compiled.scored, row, automaton, odds)
+    return look_up(compiled, row, automaton)
+
+
+def _expected(
+    compiled: CompiledProperty,
+    belief: Belief,
+    moment: Moment,
+    risk: Risk,
+    beliefs: Filter | None,
+) -> tuple[Belief, ExpectedFigure]:
+    """Return the belief about a property after a tick, and the mean risk over it."""
+    if not belief:
+        return belief, NO_EXPECTED
+    expected = NO_EXPECTED._replace(left_out=0.0)
+    if beliefs is not None and compiled.table is not None:
+        odds = None if compiled.scored is None else compiled.scored.odds(moment.values)
+        belief, expected = follow(
+            beliefs, compiled, belief, moment.observation, moment.action, odds
+        )
+    if expected.probability != expected.probability and (risk is CERTAIN or risk is OVER):
+        expected = expected._replace(probability=risk.probability)
+    return belief, expected
+
+
+def _compared(
+    compiled: CompiledProperty, risk: Risk, least: LeastFigure, expected: ExpectedFigure
+) -> tuple[float, bool]:
+    """Return the figure that the policy compares, and whether the model has never seen this."""
+    figure = (risk.probability, risk.upper, least.probability, expected.probability)[
+        compiled.announced.figure
+    ]
+    if risk is NO_RISK:
+        # Without a model only a violation raises an alert, so its end must release it.
+        figure = 0.0
+    elif risk is NOT_JUDGED:
+        figure = NAN  # its upper bound of 1 must not alert either
+    # Where nothing was seen done, the least risk is as unknown as in a state never seen.
+    known = figure == figure or risk is NOT_JUDGED
+    if compiled.spec.figure == "expected":
+        # Readings that were never seen may still tell what is likely, if they may be wrong.
+        return figure, not known
+    unseen = not (risk.in_model and (compiled.spec.figure != "pmin" or known))
+    if unseen and compiled.spec.figure == "upper":
+        figure = NAN  # a bound of 1 tells nothing
+    return figure, unseen
+
+
+def _verdict(
+    compiled: CompiledProperty,
+    after: PropertyState,
+    step: Step,
+    status: PropertyStatus,
+    risk: Risk,
+    least: LeastFigure = NO_LEAST,
+    expected: ExpectedFigure = NO_EXPECTED,
+) -> PropertyVerdict:
+    return PropertyVerdict(
+        compiled.name,
+        status,
+        step.violation,
+        step.possible,
+        risk.probability,
+        risk.lower,
+        risk.upper,
+        risk.in_model,
+        step.automaton,
+        after.policy.level,
+        after.policy.since,
+        least,
+        expected,
+    )
