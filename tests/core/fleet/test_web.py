@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from forewarn.cli.main import main
+from tests import bags
 
 pytestmark = pytest.mark.clocked
 
@@ -34,7 +36,7 @@ def site(tmp_path: Path) -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.mark.parametrize("pattern", ["run*.mcap", "run*.jsonl"])
+@pytest.mark.parametrize("pattern", ["run*.mcap", "run*.jsonl", "run*.db3"])
 def test_a_pattern_on_a_web_server_gives_what_the_disk_gives(
     fleet: Any,
     site: str,
@@ -49,10 +51,23 @@ def test_a_pattern_on_a_web_server_gives_what_the_disk_gives(
         paths = [record(folder / f"run{seed}.mcap", drive(seed, 5.0)) for seed in range(2)]
     else:
         config = tmp_path / "monitor.yaml"
+        signal = "timeout: 1"
+        if pattern.endswith("db3"):
+            signal += ", topic: /gap, type: std_msgs/msg/Float64, value: data"
         config.write_text(
-            "version: 1\nrate: 10\nsignals: {gap: {timeout: 1}}\npredicates: {close: gap < 2}\n"
-            "properties: {far: {formula: always(not close)}}\n"
+            f"version: 1\nrate: 10\nsignals: {{gap: {{{signal}}}}}\n"
+            "predicates: {close: gap < 2}\nproperties: {far: {formula: always(not close)}}\n"
         )
+    if pattern.endswith("db3"):
+        paths = [folder / f"run{seed}.db3" for seed in range(2)]
+        for seed, path in enumerate(paths):
+            gaps = [
+                bags.Message(tick * 100_000_000, "/gap", float((seed + tick) % 5))
+                for tick in range(40)
+            ]
+            bags.write_bag(tmp_path / path.stem, gaps, "sqlite3")
+            shutil.move(tmp_path / path.stem / f"{path.stem}.db3", path)
+    elif pattern.endswith("jsonl"):
         paths = [folder / f"run{seed}.jsonl" for seed in range(2)]
         for seed, path in enumerate(paths):
             lines = [{"t": tick / 10, "gap": (seed + tick) % 5} for tick in range(40)]

@@ -142,7 +142,13 @@ def _open(path: Path, files: tuple[Path, ...], metadata: Metadata) -> BagRecordi
         kept = stack.pop_all()
     kind = "rosbag2 (mcap)" if ".db3" not in storages[0].path.suffixes else "rosbag2 (sqlite3)"
     recording = BagRecording(
-        path, kind, storages, warnings=warnings, cleanup=kept.close, custom=metadata.custom
+        path,
+        kind,
+        storages,
+        warnings=warnings,
+        cleanup=kept.close,
+        custom=metadata.custom,
+        copies=copies,
     )
     if metadata.promised is not None and metadata.promised > recording.count:
         recording.warnings.append(
