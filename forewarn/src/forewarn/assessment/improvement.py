@@ -26,6 +26,8 @@ from forewarn.learning.thresholds import thresholds_between
 #: A risk counts as at least so much, and at most 1 minus that, or one surprise would decide all.
 FLOOR = 0.001
 CUTS = 16
+#: Parts of each half that are judged in turn.
+FOLDS = 5
 FLIPS = 9999
 LEVEL = 0.05
 #: Share of the ticks at which two cuts of a source differ, for both to be tried.
@@ -105,7 +107,6 @@ def improve(
     *,
     most: int = 3,
     tries: int = 12,
-    folds: int = 5,
     resamples: int = 300,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Improvement:
@@ -118,8 +119,6 @@ def improve(
     tries : int
         Conditions tried by cross-validation in each round: those that say most of what the risk so
         far gets wrong.
-    folds : int
-        Parts of each half that are judged in turn.
 
     Returns
     -------
@@ -129,14 +128,14 @@ def improve(
     ordered = sorted(recorded, key=lambda one: one.digest)
     choosing, judging = ordered[::2], ordered[1::2]
     cuts: tuple[Cut, ...] = ()
-    here = _Tried.of(choosing, (), setting, cuts, folds)
+    here = _Tried.of(choosing, (), setting, cuts)
     steps, tried = [], 0
     for round_ in range(most):
         found = list(_screened(choosing, here, cuts))[:tries]
         best: tuple[float, Cut, _Tried] | None = None
         for number, cut in enumerate(found):
             progress(round_ * tries + number, most * tries)
-            there = _Tried.of(choosing, (), setting, (*cuts, cut), folds)
+            there = _Tried.of(choosing, (), setting, (*cuts, cut))
             if best is None or there.loss < best[2].loss:
                 best = here.loss - there.loss, cut, there
         tried += len(found)
@@ -144,9 +143,7 @@ def improve(
             break
         cuts, here = (*cuts, best[1]), best[2]
         steps.append(best)
-    judged = [
-        _Tried.of(judging, choosing, setting, cuts[:count], folds) for count in range(len(cuts) + 1)
-    ]
+    judged = [_Tried.of(judging, choosing, setting, cuts[:count]) for count in range(len(cuts) + 1)]
     proposals = [
         _proposal(gained, cut, before, after, resamples)
         for (gained, cut, _), before, after in zip(steps, judged[:-1], judged[1:], strict=True)
@@ -232,11 +229,10 @@ class _Tried:
         others: Sequence[Recorded],
         setting: Setting,
         cuts: Sequence[Cut],
-        folds: int,
     ) -> _Tried:
         """Learn from `others` and from the other folds, and judge each fold."""
         split = Split(setting, [*recorded, *others], cuts)
-        count = min(folds, len(recorded))
+        count = min(FOLDS, len(recorded))
         risks: list[Floats] = [np.zeros(0)] * len(recorded)
         base = [0.0] * len(recorded)
         states = 0

@@ -39,9 +39,7 @@ class Rate(NamedTuple):
         return self.events / self.hours if self.hours else math.nan
 
 
-def event_rate(
-    events: Sequence[int], hours: Sequence[float], confidence: float = CONFIDENCE
-) -> Rate:
+def event_rate(events: Sequence[int], hours: Sequence[float]) -> Rate:
     """Return the rate of events over recordings.
 
     The interval is the exact one of independent events (Garwood 1936), for as many events and hours
@@ -64,7 +62,7 @@ def event_rate(
         dispersion = max(
             float(((counts - expected) ** 2 / expected).sum()) / (len(counts) - 1), 1.0
         )
-    tail, number, exposure = (1 - confidence) / 2, total / dispersion, time / dispersion
+    tail, number, exposure = (1 - CONFIDENCE) / 2, total / dispersion, time / dispersion
     lower = float(special.gammaincinv(number, tail)) / exposure if number else 0.0
     upper = float(special.gammaincinv(number + 1, 1 - tail)) / exposure
     return Rate(int(total), time, lower, upper, dispersion)

@@ -57,7 +57,6 @@ def credible_tables(
     *,
     samples: int = SAMPLES,
     confidence: float = CONFIDENCE,
-    smoothing: Smoothing | None = None,
     complete: bool = False,
 ) -> list[RiskTable]:
     """Return risk tables with credible bounds, the same sampled chains serving all properties.
@@ -73,17 +72,15 @@ def credible_tables(
     ----------
     confidence : float
         Posterior probability between the bounds, half of the rest on either side.
-    smoothing : Smoothing, optional
-        Used instead of the model's own choice.
     complete : bool
         There are no other states than the model's.
     """
-    choice = smoothing or model.smoothing
-    chain = estimate_chain(model, choice)
+    chain = estimate_chain(model, model.smoothing)
     tables = [risk_table(chain, *question) for question in questions]
     drawn = _affordable(tables, samples)
     values = [np.empty((drawn, *table.values.shape), dtype=np.float32) for table in tables]
-    sampler = PosteriorSampler(model, choice, None if complete else missing_weights(model))
+    missing = None if complete else missing_weights(model)
+    sampler = PosteriorSampler(model, model.smoothing, missing)
     done = 0
     while done < drawn:
         count = min(drawn - done, sampler.affordable)

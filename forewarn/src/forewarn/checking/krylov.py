@@ -12,10 +12,11 @@ import numpy as np
 
 from forewarn.models.chain import Floats
 
+# Size of the Krylov space at most; the best solution within it is returned.
+DIMENSION = 80
 
-def gmres(
-    apply: Callable[[Floats], Floats], right: Floats, tolerance: float, dimension: int = 80
-) -> Floats:
+
+def gmres(apply: Callable[[Floats], Floats], right: Floats, tolerance: float) -> Floats:
     """Return an approximate solution x of ``apply(x) = right`` (Saad and Schultz 1986).
 
     Parameters
@@ -26,13 +27,11 @@ def gmres(
         Right-hand side.
     tolerance : float
         Residual to reach, relative to the right-hand side.
-    dimension : int
-        Size of the Krylov space at most; the best solution within it is returned.
     """
     scale = norm(right)
     if scale == 0.0:
         return np.zeros_like(right)
-    dimension = min(dimension, right.size)
+    dimension = min(DIMENSION, right.size)
     basis = np.empty((dimension + 1, right.size))
     basis[0] = right / scale
     hessenberg = np.zeros((dimension + 1, dimension))

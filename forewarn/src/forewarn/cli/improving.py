@@ -86,7 +86,7 @@ def run_improvement(
     with output.progress("trying conditions") as tell:
         found = improve(recorded, _setting(compiled, index), most=most, tries=tries, progress=tell)
     _show(chosen, found, output)
-    change = _write(config, target, found, sources, output)
+    change = _write(config, target, found, output)
     output.emit(_record(chosen, found, change, target))
     return found
 
@@ -251,7 +251,6 @@ def _write(
     config: Path,
     target: Path | None,
     found: Improvement,
-    sources: dict[str, str],
     output: Output,
 ) -> str:
     """Return what would change, and write it if a file is named."""

@@ -80,7 +80,6 @@ def explain_risk(
     name: str,
     state: int,
     automaton_state: int,
-    number: int = WAYS,
     values: Values | None = None,
 ) -> Reasons | None:
     """Explain the risk of a property in one product state.
@@ -95,8 +94,6 @@ def explain_risk(
         State code.
     automaton_state : int
         State of the property's automaton after it has read `state`.
-    number : int
-        How many ways to look for.
     values : sequence, optional
         Values of all signals at the moment, in slot order, for scores.
 
@@ -112,9 +109,7 @@ def explain_risk(
         return None
     period = monitor.clock.duration(1)
     automaton, classes = compiled.automaton, compiled.row_classes
-    ways = likely_ways(
-        outlook.chain, automaton, classes, outlook.table, row, automaton_state, number
-    )
+    ways = likely_ways(outlook.chain, automaton, classes, outlook.table, row, automaton_state, WAYS)
     table = explained_table(compiled, values)
     effects = predicate_effects(model, automaton, classes, table, row, automaton_state)
     return Reasons(

@@ -156,12 +156,12 @@ class Span(NamedTuple):
     end_ns: int
 
 
-def records(buffer: bytes | memoryview, position: int = 0) -> Iterator[Record]:
+def records(buffer: bytes | memoryview) -> Iterator[Record]:
     """Yield the records in `buffer`; the last one may lack part of its data.
 
     A record whose header is not made of whole fields has none.
     """
-    size = len(buffer)
+    position, size = 0, len(buffer)
     while position + 4 <= size:
         length = int(_LENGTH(buffer, position)[0])
         begin = position + 4 + length

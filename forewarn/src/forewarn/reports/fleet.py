@@ -17,7 +17,7 @@ from forewarn.monitoring.step import Monitor
 from forewarn.reports.event_table import LONG_RUN, clock
 from forewarn.reports.figures import percent, rounded
 from forewarn.reports.html import YEAR_2000
-from forewarn.reports.page import Part, absent, assembled, escape, label, plot, section, table
+from forewarn.reports.page import absent, assembled, escape, label, plot, section, table
 from forewarn.reports.palette import SERIES, SYMBOLS, axis, base_layout
 from forewarn.reports.states import state_cell
 from forewarn.signals.clock import NANOSECONDS
@@ -44,7 +44,6 @@ def fleet_page(
     groups: Sequence[GroupSummary],
     incidents: Sequence[tuple[RunSummary, Incident]],
     clips: Clips,
-    further: Sequence[Part] = (),
 ) -> str:
     """Return the page.
 
@@ -66,7 +65,6 @@ def fleet_page(
         ("rates", "How often", _rates(monitor, groups)),
         ("incidents", "Worst incidents", _incidents(monitor, incidents, clips)),
         ("covered", "Coverage", _coverage(monitor, groups)),
-        *further,
     ]
     return assembled("A fleet's recordings", told, parts)
 
