@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forewarn_msgs.msg import Signals
 from live_ros import Probe, Process, Stepper, monitor_parameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from forewarn.assessment.record_replay import replay_record
 from forewarn.monitoring.carried import TablePacker
@@ -27,6 +29,7 @@ from monitor_node.node import MonitorNode
 
 pytestmark = pytest.mark.ros
 Make = Callable[..., MonitorNode]
+STATE = "/monitor/debug/state"
 
 
 @pytest.fixture
@@ -220,3 +223,36 @@ def test_no_tick_waits_for_the_tables_that_a_record_holds(
     ticks = list(replay_record(record))
     assert len(ticks) == 6
     assert not [difference for tick in ticks for difference in tick.differences()]
+
+
+@pytest.mark.parametrize("executor", ["events", "single"])
+def test_a_listener_of_another_quality_is_told_and_ends_no_monitor_that_is_taken_down(
+    probe: Probe, world: Path, executor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits for the executor while the topics are destroyed must not end the process."""
+    given = monitor_parameters(world, executor=executor)
+    overrides = [Parameter(name, value=value) for name, value in given.items()]
+    node = MonitorNode(context=probe.context, parameter_overrides=overrides)
+    served = make_executor(executor, node)
+    warned: list[str] = []
+    monkeypatch.setattr(node, "_warn", warned.append)
+    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    for _ in range(5):
+        warned.clear()
+        assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
+        assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
+        served.spin_once(timeout_sec=0)  # it knows the topics from here on
+        heard = probe.node.create_subscription(Signals, STATE, lambda _: None, latched)
+
+        def told() -> bool:
+            node._statuses()
+            return any(f"no messages on {STATE} between /probe" in line for line in warned)
+
+        probe.wait(told, "a warning")
+        assert node.trigger_deactivate() == TransitionCallbackReturn.SUCCESS
+        assert node.trigger_cleanup() == TransitionCallbackReturn.SUCCESS
+        probe.node.destroy_subscription(heard)
+        for _ in range(10):
+            served.spin_once(timeout_sec=0)
+    served.shutdown()
+    node.destroy_node()

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from forewarn_msgs.msg import Intervention, Signals
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
-from rclpy.qos import (
-    DurabilityPolicy,
-    QoSCompatibility,
-    QoSProfile,
-    ReliabilityPolicy,
-    qos_check_compatible,
-)
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from apollo_bridge import commands
 from apollo_bridge.commander import Commander
@@ -33,7 +27,7 @@ from forewarn.config import load_spec
 from forewarn.config.actions import ACTIONS
 from forewarn.errors import ConfigError
 from forewarn.monitoring.record import Names
-from forewarn_ros.events import SENDING_NONE, TAKING_NONE
+from forewarn_ros.events import apart
 from forewarn_ros.lifecycle import ReportingNode, reported
 from forewarn_ros.messages import header, to_time
 from forewarn_ros.status import Severity, Status
@@ -61,7 +55,6 @@ PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ("autostart", False, "Configure and activate at once, without a lifecycle manager."),
 )
 NAMES = {getattr(Intervention, name): name for name in ACTIONS}
-SENT = QoSProfile(depth=10)
 HEARD = QoSProfile(
     depth=10,
     reliability=ReliabilityPolicy.RELIABLE,
@@ -117,10 +110,7 @@ class BridgeNode(ReportingNode):
         memory = Memory(Path(journal) if journal else None)
         self._relay = Relay(commander, memory, spec.mode == "act", self.get_logger())
         self._publisher = self.create_publisher(
-            Signals,
-            Names.of(self._value("monitor")).external,
-            SENT,
-            event_callbacks=SENDING_NONE,
+            Signals, Names.of(self._value("monitor")).external, 10
         )
         sent = ", ".join(derivation.bridging.sent)
         self.get_logger().info(f"configured: {len(derivation.channels)} channels -> {sent}")
@@ -145,13 +135,7 @@ class BridgeNode(ReportingNode):
         self._relay.start(transport.write)
         self.worker.start()
         topic = f"{self._value('monitor')}/output/intervention"
-        self._subscription = self.create_subscription(
-            Intervention,
-            topic,
-            self._intervene,
-            HEARD,
-            event_callbacks=TAKING_NONE,
-        )
+        self._subscription = self.create_subscription(Intervention, topic, self._intervene, HEARD)
         period = min(0.25, self._value("repeat"))
         self._timer = self.create_timer(period, self._command, clock=self._steady)
         return super().on_activate(state)
@@ -220,27 +204,9 @@ class BridgeNode(ReportingNode):
         if self.worker is None:
             return [Status("node", Severity.WARN, "not active", {})]
         assert self._relay is not None
-        apart = "; ".join(self._apart())
-        active = Status("node", Severity.WARN if apart else Severity.OK, apart or "active", {})
+        told = "; ".join(apart(self, [self._publisher], [self._subscription]))
+        active = Status("node", Severity.WARN if told else Severity.OK, told or "active", {})
         return [active, *statuses(self.worker, self._relay, time.time_ns())]
-
-    def _apart(self) -> Iterator[str]:
-        """Yield which nodes cannot exchange messages with the bridge for their quality of service.
-
-        Events of the topics would tell it too. But EventsExecutor ends the process by an event that
-        waits while its topic is destroyed (ros2/rclpy#1644), so that these topics have none.
-        """
-        heard, sent = self._subscription.topic_name, self._publisher.topic_name
-        heard_from = self.get_publishers_info_by_topic(heard)
-        sent_to = self.get_subscriptions_info_by_topic(sent)
-        for topic, info, offered, asked in (
-            *((heard, info, info.qos_profile, HEARD) for info in heard_from),
-            *((sent, info, SENT, info.qos_profile) for info in sent_to),
-        ):
-            match, why = qos_check_compatible(offered, asked)
-            if match == QoSCompatibility.ERROR:
-                name = f"{info.node_namespace.rstrip('/')}/{info.node_name}"
-                yield f"no messages on {topic} between {name} and the bridge: {why}"
 
 
 def _channels(derivation: Derivation, commander: Commander) -> Channels:

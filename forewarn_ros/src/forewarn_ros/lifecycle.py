@@ -17,6 +17,7 @@ from rclpy.node import Node
 
 from forewarn.errors import ForewarnError
 from forewarn_ros.clock import SimulatedTime
+from forewarn_ros.events import SENDING_NONE, TAKING_NONE
 from forewarn_ros.messages import diagnostics
 from forewarn_ros.process import Interrupt, spin
 from forewarn_ros.status import Status
@@ -55,6 +56,10 @@ def reported(transition: Transition) -> Transition:
 class ReportingNode(SimulatedTime, LifecycleNode):
     """A lifecycle node that tells on /diagnostics how it is, whatever its state.
 
+    Its topics have no events, not even rclpy's own. One that waits for its executor makes it spin
+    while data waits too, and ends the process if the topic is destroyed meanwhile and the executor
+    is EventsExecutor (ros2/rclpy#1644). What events would tell, `apart` does.
+
     Attributes
     ----------
     problem : str
@@ -66,6 +71,20 @@ class ReportingNode(SimulatedTime, LifecycleNode):
         self.problem = ""
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+
+    def create_publisher(self, *arguments: Any, **options: Any) -> Any:
+        """Publish without events; see `Node.create_publisher`."""
+        return super().create_publisher(*arguments, event_callbacks=SENDING_NONE, **options)
+
+    def create_lifecycle_publisher(self, *arguments: Any, **options: Any) -> Any:
+        """Publish without events; see `LifecycleNode.create_lifecycle_publisher`."""
+        return super().create_lifecycle_publisher(
+            *arguments, event_callbacks=SENDING_NONE, **options
+        )
+
+    def create_subscription(self, *arguments: Any, **options: Any) -> Any:
+        """Subscribe without events; see `Node.create_subscription`."""
+        return super().create_subscription(*arguments, event_callbacks=TAKING_NONE, **options)
 
     @property
     def state(self) -> str:

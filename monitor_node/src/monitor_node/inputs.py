@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from rclpy.node import Node
 from rclpy.subscription import Subscription
 
-from forewarn_ros.events import TAKING_NONE
 from monitor_node.conversions import Arrivals
 from monitor_node.message_types import TypeNotInstalledError, message_class
 from monitor_node.qos import Quality, follow, missing, offered, owner, profile
@@ -152,8 +151,6 @@ class Inputs:
                 f"~/{ARRIVALS}",
                 _never_called,
                 profile(Quality(), ARRIVALS_DEPTH),
-                # An event that waits would make the executor spin while data waits too.
-                event_callbacks=TAKING_NONE,
             )
         for topic_input in self.inputs:
             topic_input.publishers = self._publishers(topic_input)
@@ -249,7 +246,6 @@ class Inputs:
             topic_input.topic,
             _never_called,
             profile(topic_input.quality, self._depth),
-            event_callbacks=TAKING_NONE,
             raw=True,
         )
         own = [

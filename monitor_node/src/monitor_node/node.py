@@ -33,6 +33,7 @@ from forewarn.signals.clock_kinds import by_clock
 from forewarn.signals.external import EXTERNAL_TYPE
 from forewarn.states.inputs import open_feed
 from forewarn_ros.clock import is_simulated
+from forewarn_ros.events import apart
 from forewarn_ros.lifecycle import ReportingNode, reported
 from forewarn_ros.status import Status
 from monitor_node import parameters
@@ -377,6 +378,8 @@ class MonitorNode(ReportingNode):
         same_name = twins(self)
         if same_name:
             self._warn(f"{same_name} more nodes are called {self.get_fully_qualified_name()}")
+        for told in apart(self, self.publishers):
+            self._warn(told)
         found = [node_status(self.state, self.problem or failure, same_name, self.next_step)]
         found += [self._security, mode_status(*self._modes)]
         if runtime is not None:

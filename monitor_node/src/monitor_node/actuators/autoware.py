@@ -17,7 +17,6 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from forewarn.config.actions import ACTIONS
 from forewarn.config.actuators import AutowareSpec, Braking
-from forewarn_ros.events import TAKING_NONE
 from forewarn_ros.status import Severity, Status
 from monitor_node.actuators.interface import NOTHING, PATIENCE, Confirmation, Demand
 from monitor_node.message_types import interface_class
@@ -231,7 +230,6 @@ class _Manoeuvre:
                 spec.mrm_state_topic,
                 self._read,
                 QoSProfile(depth=1, durability=durability),
-                event_callbacks=TAKING_NONE,
             )
             for durability in (DurabilityPolicy.TRANSIENT_LOCAL, DurabilityPolicy.VOLATILE)
         ]
