@@ -24,11 +24,11 @@ from evaluation.agents.rivals import Trace, area, best_of, rival_scores, told
 from evaluation.harness.command import command
 from evaluation.harness.compare import compare, contender, markdown, signal_contenders, within
 from evaluation.harness.page import rounded, table
-from evaluation.harness.runs import Fold, Pass, halves, pass_over, predict
+from evaluation.harness.runs import Fold, Pass, halves, pass_over, predict, watch
 from forewarn.assessment.tradeoff import AlertRule
 from forewarn.config import load_spec
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.recordings import find_recordings
+from forewarn.recordings import find_recordings, open_recording
 
 HERE = Path(__file__).resolve().parent
 PROPERTY, FOLDS, QUIET, BUDGET = "no_crash", 5, 0.1, 120.0
@@ -43,24 +43,24 @@ def load(name: str) -> CompiledSpec:
 
 
 def write_traces(data: Path, folder: Path) -> list[Path]:
-    """Write the variables of each trial at each tick, so that laser scans are read once."""
+    """Write the variables of each trial at each tick, so that a run reads laser scans once."""
     compiled, names = load("sequor.yaml"), load("sequor_hand.yaml").spec.signals
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for path in find_recordings(data):
         kept = folder / f"{path.name.partition('.')[0]}.jsonl"
-        if not kept.exists():
-            found = pass_over(compiled, path)
-            ticks = found.tracks[0].ticks - found.tracks[0].ticks[0]
-            hits = np.flatnonzero(found.tracks[0].terminal)
-            end = (hits[0] if hits.size else ticks[-1]) if path.name[:2] in CRASHES else np.inf
-            found.signals["crashed"] = np.where(ticks >= end, 1.0, 0.0)
-            rows = zip(*(found.signals[name].tolist() for name in names), strict=True)
-            lines = zip(ticks.tolist(), rows, strict=True)
-            with kept.open("w", encoding="utf-8") as file:
-                for tick, row in (line for line in lines if line[0] <= end):
-                    file.write(json.dumps({"t": tick / 10, **dict(zip(names, row, strict=True))}))
-                    file.write("\n")
+        with open_recording(path) as recording:
+            found = watch(compiled, recording)  # nothing is kept beside others' data
+        ticks = found.tracks[0].ticks - found.tracks[0].ticks[0]
+        hits = np.flatnonzero(found.tracks[0].terminal)
+        end = (hits[0] if hits.size else ticks[-1]) if path.name[:2] in CRASHES else np.inf
+        found.signals["crashed"] = np.where(ticks >= end, 1.0, 0.0)
+        rows = zip(*(found.signals[name].tolist() for name in names), strict=True)
+        lines = zip(ticks.tolist(), rows, strict=True)
+        with kept.open("w", encoding="utf-8") as file:
+            for tick, row in (line for line in lines if line[0] <= end):
+                file.write(json.dumps({"t": tick / 10, **dict(zip(names, row, strict=True))}))
+                file.write("\n")
         written.append(kept)
     return written
 

@@ -73,16 +73,20 @@ class Fold(NamedTuple):
 
 
 def pass_over(compiled: CompiledSpec, path: Path) -> Pass:
-    """Run one recording through signals, predicates and automata, or read what it gave before."""
+    """Run one recording through signals, predicates and automata.
+
+    What a file gave before is kept beside it, and read as long as its content is the same.
+    """
+    if not path.is_file():
+        with open_recording(path) as recording:
+            return watch(compiled, recording)
     key = key_of(compiled)
     kept = path.with_name(f"{path.name.split('.')[0]}.{key[:8]}.npz")
-    if path.is_file() and kept.exists():
-        found = _read(compiled, path, kept, key)
-        if found is not None:
-            return found
-    with open_recording(path) as recording:
-        found = watch(compiled, recording)
-    if path.is_file():
+    key += hashlib.sha256(path.read_bytes()).hexdigest()
+    found = _read(compiled, path, kept, key) if kept.exists() else None
+    if found is None:
+        with open_recording(path) as recording:
+            found = watch(compiled, recording)
         _write(found, kept, key)
     return found
 

@@ -94,7 +94,7 @@ def test_risks_that_are_looked_up_are_those_of_the_monitor_to_the_bit(
         assert ours.tobytes() == theirs.tobytes(), name
 
 
-def test_what_a_pass_over_a_trace_gave_is_kept_for_its_monitor_file(
+def test_what_a_pass_over_a_trace_gave_is_kept_for_its_monitor_file_and_content(
     monitor_file: Path, tmp_path: Path
 ) -> None:
     compiled = compile_spec(load_spec(monitor_file))
@@ -103,15 +103,20 @@ def test_what_a_pass_over_a_trace_gave_is_kept_for_its_monitor_file(
     lines = [json.dumps({"t": 0.1 * i, **values}) for i in range(1, 20)]
     path.write_text("\n".join(lines), encoding="utf-8")
     first = pass_over(compiled, path)
-    path.write_text("no trace any more\n", encoding="utf-8")
+    (kept,) = tmp_path.glob("run.*.npz")
+    written = kept.stat().st_mtime_ns
     again = pass_over(compiled, path)
+    assert kept.stat().st_mtime_ns == written
     assert again.signals["brake_needed"].tolist() == first.signals["brake_needed"].tolist()
     assert again.tracks[0].state.tolist() == first.tracks[0].state.tolist()
     other = monitor_file.read_text(encoding="utf-8").replace("speed > 1", "speed > 2")
     changed = tmp_path / "other.yaml"
     changed.write_text(other, encoding="utf-8")
+    pass_over(compile_spec(load_spec(changed)), path)
+    assert len([*tmp_path.glob("run.*.npz")]) == 2
+    path.write_text("another run\n", encoding="utf-8")
     with pytest.raises(RecordingError):
-        pass_over(compile_spec(load_spec(changed)), path)
+        pass_over(compiled, path)
 
 
 def test_a_reactive_monitor_foresees_nothing(figures: dict[str, object]) -> None:
