@@ -352,6 +352,11 @@ class BagPlayer(SimulatedTime):
                 break
         self._acknowledged(set(self._outlets.values()))
 
+    def destroy_node(self) -> None:
+        """Destroy the node, and the executor that serves it."""
+        self._spinner.shutdown()  # one that is left to the collector may complain on the screen
+        super().destroy_node()
+
     def _discover_clocks(self) -> None:
         end = time.monotonic() + DISCOVERY
         while self._owns_clock() and (left := end - time.monotonic()) > 0:
