@@ -5,7 +5,7 @@
 `--robot` has the trials of a warehouse robot as published, `E2_002.json.gz` and so on. They are
 judged in the parts of `evaluation.agents.sequor`, a trial and its mirror image in the same one, by
 the label of that study. `--ngsim` has CommonRoad's scenes of recorded traffic: the cars of a scene
-are judged by those of the others.
+are judged by those of the others, and left out together where folds are made of these.
 """
 
 from __future__ import annotations
@@ -183,12 +183,17 @@ def classes_of(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     return table(head, lines)
 
 
-def mirrored(passes: Sequence[Pass], table: Path) -> Path:
-    """Write which trials are one and its mirror image, as ``learning: {together: group}`` reads."""
+def together(passes: Iterable[tuple[Pass, Any]], table: Path) -> Path:
+    """Write which runs belong together, as ``learning: {together: group}`` reads it.
+
+    Parameters
+    ----------
+    passes : iterable of tuple
+        Runs, and what is the same for those that belong together.
+    """
     number: dict[Any, int] = {}
-    rows = [(one.path.name, number.setdefault(sequor.likeness(one), len(number))) for one in passes]
-    lines = ["recording,group", *(f"{name},{group}" for name, group in rows)]
-    table.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    rows = [f"{one.path.name},{number.setdefault(same, len(number))}" for one, same in passes]
+    table.write_text("\n".join(["recording,group", *rows]) + "\n", encoding="utf-8")
     return table
 
 
@@ -196,7 +201,8 @@ def warehouse(data: Path, folder: Path) -> dict[str, Any]:
     """Return the figures of the warehouse robot."""
     asked = question(sequor.HERE / "sequor_hand.yaml", sequor.PROPERTY, sequor.SINGLE)
     passes = [pass_over(asked.compiled, p) for p in sequor.write_traces(data, folder / "trials")]
-    asked = replace(asked, groups=mirrored(passes, folder / "trials.csv"))
+    mirrored = ((one, sequor.likeness(one)) for one in passes)
+    asked = replace(asked, groups=together(mirrored, folder / "trials.csv"))
     parts = sequor.parts_of(passes)
     done, found = answer(asked, parts, folder / "foresight")
     return done | {"classes": Trials([one for part in parts for one in part]).rows(found)}
@@ -207,8 +213,14 @@ def traffic(data: Path, folder: Path) -> dict[str, dict[str, Any]]:
     scenes, found = write_traces(data, folder / "trials"), {}
     for name in ("de_g1_safe_distance", "hard_braking"):
         asked = question(real.HERE / real.ALONE[name], name, real.RIVALS[name])
-        parts = [[pass_over(asked.compiled, p) for p in paths] for paths in scenes.values()]
-        found[name], _ = answer(asked, [part for part in parts if part], folder / name)
+        parts = {
+            scene: [pass_over(asked.compiled, path) for path in paths]
+            for scene, paths in scenes.items()
+            if paths
+        }
+        cars = ((one, scene) for scene, part in parts.items() for one in part)
+        asked = replace(asked, groups=together(cars, folder / f"{name}.csv"))
+        found[name], _ = answer(asked, list(parts.values()), folder / name)
     return found
 
 
