@@ -25,6 +25,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -150,12 +151,12 @@ def cluster(workers: int = 2) -> Iterator[Cluster]:
                 process.wait()
 
 
-def part(folder: Path, number: int) -> Path:
-    """Return a folder of links to the first so many recordings."""
-    found = folder.with_name(f"{folder.name}-{number}")
+def part(folder: Path, number: int, first: int = 0) -> Path:
+    """Return a folder of links to so many recordings."""
+    found = folder.with_name(f"{folder.name}-{first}-{number}")
     if not found.exists():
         found.mkdir()
-        for path in sorted(folder.iterdir())[:number]:
+        for path in sorted(folder.iterdir())[first : first + number]:
             (found / path.name).symlink_to(path)
     return found
 
@@ -181,25 +182,38 @@ def memory(folder: Path, sizes: list[int]) -> None:
 
 
 def workers(folder: Path, number: int, turns: int) -> None:
-    """Print the processor time of two workers over that of one process, turn by turn."""
+    """Print the processor time of two workers over that of one process, turn by turn.
+
+    Where cores share caches or more, two processes at once take longer than one after the other,
+    whatever starts them. So two that know nothing of each other, with half of the recordings each,
+    are measured as well.
+    """
     given, ratios = part(folder, number), []
+    halves = [part(folder, number // 2), part(folder, number - number // 2, number // 2)]
     with tempfile.TemporaryDirectory() as out:
         model, other = Path(out) / "one.json", Path(out) / "two.json"
         for turn in range(turns):
-            one = learned(given, model, "-j", "1")
+            one = learned(given, model, "-j1")
+            with ThreadPoolExecutor(2) as pool:
+                models = (Path(out) / f"half{i}.json" for i in range(2))
+                costs = pool.map(learned, halves, models, ("-j1", "-j1"))
+                apart = sum(cost.total for cost in costs)
             with cluster() as found:
                 everyone = (found.scheduler, *found.workers)
                 began = sum(map(processor_seconds, everyone))
                 two = learned(given, other, "--on", found.address, others=everyone)
             assert model.read_bytes() == other.read_bytes()
-            ratios.append(two.total / one.total)
-            print(f"turn {turn + 1}: one process {one.total:.1f} s, two workers {two.total:.1f} s "
-                  f"(client {two.client:.1f}), before that {began:.1f} s to start; ratio "
-                  f"{ratios[-1]:.3f}; wall {one.wall:.0f} s and {two.wall:.0f} s",
+            ratios.append((two.total / one.total, two.total / apart))
+            print(f"turn {turn + 1}: one process {one.total:.1f} s, two at once {apart:.1f} s, two "
+                  f"workers {two.total:.1f} s (client {two.client:.1f}), before that {began:.1f} s "
+                  f"to start; ratios {ratios[-1][0]:.3f} and {ratios[-1][1]:.3f}; wall "
+                  f"{one.wall:.0f} s and {two.wall:.0f} s",
                   flush=True)  # fmt: skip
-    mean, spread = statistics.mean(ratios), statistics.stdev(ratios)
-    half = T_975[turns] * spread / math.sqrt(turns)
-    print(f"ratio {mean:.3f}, 95 % interval {mean - half:.3f} to {mean + half:.3f}, {turns} turns")
+    for name, column in zip(("one process", "two at once"), zip(*ratios, strict=True), strict=True):
+        mean, spread = statistics.mean(column), statistics.stdev(column)
+        half = T_975[turns] * spread / math.sqrt(turns)
+        print(f"to {name}: {mean:.3f}, 95 % interval {mean - half:.3f} to {mean + half:.3f}, "
+              f"{turns} turns")  # fmt: skip
 
 
 def shards(number: int) -> None:

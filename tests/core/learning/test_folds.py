@@ -20,6 +20,7 @@ from forewarn.cli import main
 from forewarn.config import load_spec, parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, ConfigErrors, InputError, RecordingError
+from forewarn.learning.estimates.choice import choose
 from forewarn.learning.estimates.crossing import FOLDS, cross
 from forewarn.learning.estimates.problem import Problem
 from forewarn.learning.folds import clusters_of, dealt, fold_of, grouping_of
@@ -141,6 +142,19 @@ def test_a_table_that_is_missing_is_named(tmp_path: Path) -> None:
     (tmp_path / "monitor.yaml").write_text(TEXT)
     with pytest.raises(InputError, match=r"trials\.csv.*cannot be read"):
         grouping_of(load_spec(tmp_path / "monitor.yaml"))
+
+
+@pytest.mark.parametrize("some", [4, 24])
+def test_what_is_said_of_an_estimate_counts_groups_and_tells_so(world: Path, some: int) -> None:
+    for name, told in (("monitor.yaml", True), ("alone.yaml", False)):
+        compiled = compile_spec(load_spec(world / name))
+        paths = recordings(world)[: some // 2] + recordings(world)[12 : 12 + some // 2]
+        watch = watch_for(compiled)
+        model = learn(paths, compiled.spec, compiled.abstraction, watch=watch).model
+        found = problem(world, model)
+        estimate = choose(model, found.question, found.judged, "auto")
+        assert ("those of a group count as one" in estimate.reason) is told
+        assert estimate.recordings == (some // 2 if told else some)
 
 
 def test_estimates_leave_out_a_group_as_a_whole(world: Path) -> None:

@@ -37,11 +37,12 @@ def choose(model: CountModel, question: Question, judged: Judged, asked: str) ->
     rows = problem.rows
     np.add.at(followed, rows.recording, rows.followed)
     violated = int((followed > 0).sum())
+    together = "those of a group count as one" if problem.recordings < len(model.shards) else ""
     blank = Estimate(
         judged=judged,
         asked=asked,
         chosen="chain",
-        reason="",
+        reason=together,
         plain=_alone("chain", ()),
         recordings=problem.recordings,
         with_violations=violated,
@@ -49,9 +50,10 @@ def choose(model: CountModel, question: Question, judged: Judged, asked: str) ->
         source=source_of(model.shards),
     )
     if violated < FEWEST[asked]:
+        counted = f" ({together})" if together else ""
         reason = (
-            f"a violation follows in {violated} recordings, and it takes {FEWEST[asked]} to judge "
-            f"{asked}"
+            f"a violation follows in {violated} recordings{counted}, and it takes "
+            f"{FEWEST[asked]} to judge {asked}"
         )
         return replace(blank, reason=reason)
     whole = problem.sample(np.ones(problem.recordings, dtype=np.int64))
@@ -110,7 +112,7 @@ def _stacked(blank: Estimate, crossed: Crossed) -> Estimate:
     return replace(
         blank,
         chosen="stack",
-        reason="weights held near fixed ones",
+        reason="; ".join(filter(None, (blank.reason, "weights held near fixed ones"))),
         plain=plain.mixture,
         calibration=plain.line,
         scored=None if scored is None else scored.mixture,
