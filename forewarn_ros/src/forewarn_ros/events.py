@@ -1,8 +1,9 @@
-"""Events of publishers and subscriptions: where rclpy has them, and how to do without them."""
+"""Events of publishers and subscriptions, and what the graph of nodes tells in their place."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from rclpy.node import Node
 from rclpy.publisher import Publisher
@@ -14,11 +15,16 @@ try:
 except ImportError:  # Humble
     from rclpy.qos_event import PublisherEventCallbacks, SubscriptionEventCallbacks
 
-__all__ = ["SENDING_NONE", "TAKING_NONE", "SubscriptionEventCallbacks", "apart"]
+__all__ = ["SENDING_NONE", "TAKING_NONE", "SubscriptionEventCallbacks", "apart", "owner"]
 
 SENDING_NONE = PublisherEventCallbacks(use_default_callbacks=False)
 TAKING_NONE = SubscriptionEventCallbacks(use_default_callbacks=False)
 """Not even rclpy's own, which log that a quality of service does not fit."""
+
+
+def owner(info: Any) -> str:
+    """Return the full name of the node that an endpoint belongs to."""
+    return f"{info.node_namespace.rstrip('/')}/{info.node_name}"
 
 
 def apart(
@@ -48,5 +54,4 @@ def apart(
     for topic, info, offered, asked in ends:
         match, why = qos_check_compatible(offered, asked)
         if match == QoSCompatibility.ERROR:
-            name = f"{info.node_namespace.rstrip('/')}/{info.node_name}"
-            yield f"no messages on {topic} between {name} and {node.get_name()}: {why}"
+            yield f"no messages on {topic} between {owner(info)} and {node.get_name()}: {why}"

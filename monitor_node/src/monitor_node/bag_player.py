@@ -18,6 +18,7 @@ from forewarn.recordings import Recording, Sample, open_recording
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.ticks import Grid
 from forewarn_ros.clock import SimulatedTime
+from forewarn_ros.events import owner
 from forewarn_ros.messages import from_time, to_time
 from forewarn_ros.process import WAKE, Interrupt, middleware
 from monitor_node.acknowledgement import prompt_acknowledgements
@@ -27,7 +28,7 @@ from monitor_node.lockstep import Announced, Grounds, LockStep, Pace, Step, time
 from monitor_node.message_types import TypeNotInstalledError, message_class
 from monitor_node.outputs import KEPT_EVENTS
 from monitor_node.parameters import PLAYER_PARAMETERS, declare
-from monitor_node.qos import Quality, missing, offered, owner, profile, recorded_qualities
+from monitor_node.qos import Quality, missing, offered, profile, recorded_qualities
 from monitor_node.reminders import Reminder
 
 RESEND = 0.5

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 from rclpy.node import Node
 from rclpy.subscription import Subscription
 
+from forewarn_ros.events import owner
 from monitor_node.conversions import Arrivals
 from monitor_node.message_types import TypeNotInstalledError, message_class
-from monitor_node.qos import Quality, follow, missing, offered, owner, profile
+from monitor_node.qos import Quality, follow, missing, offered, profile
 
 ARRIVALS = "input/arrivals"
 ARRIVALS_DEPTH = 1000

@@ -33,7 +33,7 @@ from forewarn.signals.clock_kinds import by_clock
 from forewarn.signals.external import EXTERNAL_TYPE
 from forewarn.states.inputs import open_feed
 from forewarn_ros.clock import is_simulated
-from forewarn_ros.events import apart
+from forewarn_ros.events import apart, owner
 from forewarn_ros.lifecycle import ReportingNode, reported
 from forewarn_ros.status import Status
 from monitor_node import parameters
@@ -49,7 +49,7 @@ from monitor_node.operator_log import Teller
 from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer
 from monitor_node.policies import Policies
-from monitor_node.qos import owner, twins
+from monitor_node.qos import twins
 from monitor_node.recording import free_name
 from monitor_node.regrowing import Grown, Regrowing
 from monitor_node.reminders import Reminders, Throttle

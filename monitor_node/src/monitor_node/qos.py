@@ -50,11 +50,6 @@ def offered(profile: QoSProfile) -> Quality:
     )
 
 
-def owner(info: Any) -> str:
-    """Return the full name of the node that an endpoint belongs to."""
-    return f"{info.node_namespace.rstrip('/')}/{info.node_name}"
-
-
 def twins(node: Any) -> int:
     """Return how many other nodes have the full name of `node`."""
     own = (node.get_name(), node.get_namespace())

@@ -30,7 +30,7 @@ from forewarn.errors import ConfigError, ForewarnError
 from forewarn.signals.clock import Clock as MonitorClock
 from forewarn.signals.clock_kinds import clock_of
 from forewarn_ros.clock import SimulatedTime
-from forewarn_ros.events import SubscriptionEventCallbacks
+from forewarn_ros.events import SubscriptionEventCallbacks, owner
 from forewarn_ros.messages import diagnostics, to_time
 from forewarn_ros.process import Interrupt, middleware, spin
 from forewarn_ros.status import Severity, Status
@@ -39,7 +39,6 @@ from monitor_node.actuators.interface import NOTHING, Demand
 from monitor_node.actuators.twist import APPLIED
 from monitor_node.escape import account_of
 from monitor_node.outputs import lease, prompt
-from monitor_node.qos import owner
 from monitor_node.security import announce_security
 from monitor_node.twist_gate import GateRules, GateState, Velocity, idle, measure, receive, step
 from monitor_node.watchdog import BY_MONITOR, NOTHING_ASKED, Watchdog

@@ -49,9 +49,7 @@ def without_known(
         groups that it was learned from where it keeps recordings apart, or has danger scores, and
         those that it was calibrated on.
     """
-    mended = {
-        digest for calibration_map in model.recalibration for digest in calibration_map.recordings
-    }
+    mended = _mended(model)
     learned = {source.digest for source in model.provenance if source.digest}
     kept: dict[Path, Identity] = {}
     known: dict[Path, str] = {}
@@ -100,23 +98,17 @@ def identity_of(
         return Identity(recording.digest(), cluster)
 
 
-def digest_of(path: Path, progress: Callable[[float], None] | None = None) -> str:
-    """Return the digest of a recording."""
-    del progress
-    with open_recording(path) as recording:
-        return recording.digest()
-
-
 def mended_on(
     recordings: Sequence[Path], model: CountModel | None, executor: Executor
 ) -> list[Path]:
     """Return the recordings that a model's risks were calibrated on."""
-    mended = (
-        {d for calibration_map in model.recalibration for d in calibration_map.recordings}
-        if model
-        else set()
-    )
+    mended = set[str]() if model is None else _mended(model)
     if not mended:
         return []
-    with closing(executor.each(recordings, digest_of, ())) as reading:
-        return [path for path, digest in reading if digest in mended]
+    with closing(executor.each(recordings, identity_of, (None,))) as reading:
+        return [path for path, identity in reading if identity.digest in mended]
+
+
+def _mended(model: CountModel) -> set[str]:
+    """Return the digests of the recordings that a model's risks were calibrated on."""
+    return {digest for one in model.recalibration for digest in one.recordings}
