@@ -86,6 +86,21 @@ class ReportingNode(SimulatedTime, LifecycleNode):
         """Subscribe without events; see `Node.create_subscription`."""
         return super().create_subscription(*arguments, event_callbacks=TAKING_NONE, **options)
 
+    def create_timer(
+        self, timer_period_sec: float, callback: Any, *arguments: Any, **options: Any
+    ) -> Any:
+        """Call back in time; see `Node.create_timer`. Once destroyed, a timer calls no more.
+
+        EventsExecutor does call a timer that was due when it was destroyed.
+        """
+
+        def call() -> None:
+            if timer in self.timers:
+                callback()
+
+        timer = super().create_timer(timer_period_sec, call, *arguments, **options)
+        return timer
+
     @property
     def state(self) -> str:
         """Present state of the life cycle: ``unconfigured``, ``inactive``, ``active``, ..."""
