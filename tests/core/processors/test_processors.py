@@ -26,14 +26,11 @@ START_NS = 1_700_000_000_000_000_000
 SESSION = Path(__file__).with_name("session.py")
 VARIANTS = {
     "Nehalem": {"OPENBLAS_CORETYPE": "Nehalem"},
-    "Haswell": {"OPENBLAS_CORETYPE": "Haswell"},
-    "SkylakeX": {"OPENBLAS_CORETYPE": "SkylakeX"},
     "no FMA": {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA"},
     "no AVX512": {
         "NPY_DISABLE_CPU_FEATURES": "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL"
     },
 }
-NEEDED = {"Haswell": "avx2", "SkylakeX": "avx512f"}
 # A third of the samples carry what exp or sin give here: a last bit decides what holds.
 CONFIG = """\
 version: 1
@@ -131,9 +128,7 @@ def test_a_record_of_one_processor_has_the_same_bits_on_others(
     folder: Path, our_messages: None
 ) -> None:
     flags = Path("/proc/cpuinfo").read_text().split()
-    names = [name for name in VARIANTS if NEEDED.get(name, "fpu") in flags]
-    if len(names) < 2:
-        pytest.skip("this processor can stand for no other")
+    names = list(VARIANTS)
     records = {name: folder / f"{name}.mcap" for name in names}
     old = folder / "old.mcap"
     run(names[0], SESSION, folder, old, "old")
