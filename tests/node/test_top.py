@@ -188,6 +188,17 @@ def test_a_signal_leaves_the_terminal_as_it_was(number: int) -> None:
         assert top.left() == 0
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become a user without a name")
+def test_a_user_without_a_name_is_a_number() -> None:
+    code = "from monitor_node.top import os, user; os.setuid(54321); print(user())"
+    names = ("LOGNAME", "USER", "LNAME", "USERNAME")
+    found = {key: value for key, value in environment(0).items() if key not in names}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=found, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "user 54321\n", done.stderr
+
+
 def test_without_a_terminal_it_says_so() -> None:
     with free_domain() as domain:
         done = subprocess.run(

@@ -84,8 +84,8 @@ class Keeper:
 
     @property
     def writing(self) -> bool:
-        """Tell whether an incident is going on."""
-        return self._box.writing
+        """Tell whether an incident is going on, and its file takes what comes."""
+        return self._box.writing and not self.writer.over
 
     def take(self, pacer: Pacer) -> list[Arrival]:
         """Return what has come on topics that only the black box wants."""
@@ -218,7 +218,7 @@ class Keeper:
             values["nobody publishes"] = ", ".join(silent)
         if writer.problem:
             return Status("black box", Severity.ERROR, writer.problem, values)
-        told = f"writing {writer.path}" if self._box.writing else "waiting for a trigger"
+        told = f"writing {writer.path}" if self.writing else "waiting for a trigger"
         if ring.squeezed:
             told += "; memory is too small: it reaches back less far than before says"
         return Status("black box", Severity.OK, "; ".join((told, *troubles)), values)

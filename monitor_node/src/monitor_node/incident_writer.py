@@ -14,7 +14,7 @@ from forewarn.monitoring.black_box import Kept, Moment
 from forewarn.monitoring.incident_file import IncidentFile, IncidentFolder
 
 CHECKED = 1 << 24
-"""Bytes of messages after which the quota is looked at."""
+"""Bytes of messages after which the quota is looked at; less where it is small."""
 
 
 class IncidentWriter:
@@ -40,7 +40,7 @@ class IncidentWriter:
     newest : str
         Name of the newest file.
     path : str
-        What the file that is being written will be called.
+        What the file that was begun last will be called.
     """
 
     def __init__(
@@ -60,12 +60,15 @@ class IncidentWriter:
         self._most = most
         self._about = about
         self._files = files
+        self._step = min(CHECKED, folder.most // 8)
         self._say, self._warn = say, warn
         self._put = self._done = self._unchecked = 0
         self._left_out = 0
         self._given: set[Path] = set()  # names of files that the thread may not have opened yet
         self._file: IncidentFile | None = None
         self._ended = ""
+        self._number = 0  # of the file that was begun last; of the thread's; of one that has ended
+        self._begun, self._over = 0, -1
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="incidents", daemon=True)
         self._thread.start()
@@ -75,6 +78,11 @@ class IncidentWriter:
         """Bytes that wait to be written."""
         return self._put - self._done
 
+    @property
+    def over(self) -> bool:
+        """Tell whether the file that was begun last takes nothing more."""
+        return self._over == self._number
+
     # What the thread of the ticks calls
 
     def begin(self, first: Moment, kept: Sequence[Kept], *, continued: bool) -> None:
@@ -82,8 +90,9 @@ class IncidentWriter:
         path = self.folder.path_at(first.time_ns, self._given)
         self._given.add(path)
         self.path, self._left_out = str(path), 0
+        self._number += 1
         about = {**self._about(), "continued": "yes" if continued else "no"}
-        self._queue.put(partial(self._begin, path, first, about))
+        self._queue.put(partial(self._begin, self._number, path, first, about))
         for one in kept:
             self.write(one)
 
@@ -117,11 +126,13 @@ class IncidentWriter:
             except Exception as error:  # whatever it is, the next incident may succeed
                 self._fail(error)
 
-    def _begin(self, path: Path, first: Moment, about: Mapping[str, str]) -> None:
-        self._ended = ""
-        self._prune(files=1)
-        self._file = IncidentFile(path, first, about, self._files)
-        self._given.discard(path)
+    def _begin(self, number: int, path: Path, first: Moment, about: Mapping[str, str]) -> None:
+        self._ended, self._begun = "", number
+        try:
+            self._prune(coming=self._step, files=1)
+            self._file = IncidentFile(path, first, about, self._files)
+        finally:
+            self._given.discard(path)
         self._say(f"black box: {first.text}: writing {path}")
 
     def _write(self, kept: Kept) -> None:
@@ -130,11 +141,13 @@ class IncidentWriter:
             return
         self._file.write(kept)
         self._unchecked += kept.size
-        if self._unchecked > CHECKED:
-            self._unchecked, size = 0, self._file.size
-            self._prune(coming=size, files=1)
-            if size > self.folder.quota:
-                self._ended = f"it ends at the quota of {said(self.folder.quota)}"
+        if self._unchecked > self._step:
+            self._unchecked = 0
+            self._file.flush()
+            size = self._file.size
+            self._prune(coming=size + self._step, files=1)
+            if size > self.folder.most - 2 * self._step:  # what comes until the next look has room
+                self._ended = f"it ends at half of the quota of {said(self.folder.quota)}"
                 self._finish({})
 
     def _end(self, left_out: int) -> None:
@@ -151,7 +164,7 @@ class IncidentWriter:
         assert file is not None
         remarks = {**remarks, **({"ended": self._ended} if self._ended else {})}
         self.newest = str(file.close(remarks))
-        self._file, self.problem = None, ""
+        self._file, self.problem, self._over = None, "", self._begun
         said_of = "; ".join((*remarks.values(), *file.left_out.values()))
         told = f"black box: {self.newest}: {file.messages} messages"
         if said_of:
@@ -166,6 +179,7 @@ class IncidentWriter:
 
     def _fail(self, error: Exception) -> None:
         file, self._file = self._file, None
+        self._over = self._begun
         left = None if file is None else file.abandon()
         self.problem = f"an incident could not be written: {error}"
         if left is not None:

@@ -161,5 +161,5 @@ def carried_over(alerts: Alerts, journal: Journal | None, names: Collection[str]
         f"alert {alert.id} of {alert.name}, which nobody has acknowledged, is dropped: the monitor "
         "file has no such property"
         for alert in alerts.only(names)
-        if not alert.acknowledged_ns
+        if not alert.acknowledged
     ]

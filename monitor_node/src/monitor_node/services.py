@@ -200,7 +200,7 @@ class Services:
             response.alerts = [
                 conversions.alert(alert)
                 for alert in kept
-                if alert.name in wanted and not (request.unacknowledged and alert.acknowledged_ns)
+                if alert.name in wanted and not (request.unacknowledged and alert.acknowledged)
             ]
             response.forgotten = 0 if runtime is None else runtime.alerts.forgotten
             return f"{len(response.alerts)} alerts"

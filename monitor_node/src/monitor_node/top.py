@@ -84,13 +84,21 @@ class Top(Node):
         if not client.service_is_ready():
             self.heard.answer = f"{client.srv_name}: nobody answers"
             return
-        request.requester, request.reason = getpass.getuser(), "by monitor_top"
+        request.requester, request.reason = user(), "by monitor_top"
         self.heard.answer = "..."
         client.call_async(request).add_done_callback(self._answered)
 
     def _answered(self, future: Any) -> None:
         said = future.result()
         self.heard.answer = said.message if said.success else f"refused: {said.message}"
+
+
+def user() -> str:
+    """Return the name of the user; a container may run as a number that has no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from forewarn.assessment.incidents import confirmed, read_incident
+from forewarn.assessment.incidents import confirmed, read_incident, without_prevented
+from forewarn.assessment.reliability import outcomes, predicted
 from forewarn.assessment.replay import replay
 from forewarn.assessment.results import scored_runs
 from forewarn.monitoring.black_box import Kept, Moment
@@ -23,16 +24,25 @@ from forewarn.signals.clock import NANOSECONDS
 Run = Callable[..., Any]
 
 
-def write_incident(folder: Path, bag: Path, name: str, at: float = 5.0, **about: str) -> Path:
-    """Write a recording as an incident whose moment lies so many seconds from its beginning."""
+def write_incident(
+    folder: Path, bag: Path, name: str, at: float = 5.0, until: float | None = None, **about: str
+) -> Path:
+    """Write a recording as an incident.
+
+    Its moment lies `at` seconds from its beginning, and the alert is over after `until` seconds.
+    """
     with open_recording(bag) as recording:
         begin, types = recording.start_ns, recording.topics
         first = Moment(begin + round(at * NANOSECONDS), "act", name, 0.75, f"{name}: too close")
         home = IncidentFolder(folder, 100, 10**12)
         file = IncidentFile(home.path_at(first.time_ns), first, {"node": "/monitor", **about}, {})
+        moments = [first]
+        if until is not None:
+            over = begin + round(until * NANOSECONDS)
+            moments.append(Moment(over, "released", name, 0.1, f"{name}: back from ACT to NONE"))
         for sample in recording.read():
             kind, data = types[sample.topic].msgtype, bytes(sample.data)  # type: ignore[arg-type]
-            moment = first if not file.messages else None
+            moment = moments.pop(0) if moments else None
             file.write(Kept(sample.time_ns, sample.topic, kind, data, len(data), moment))
         return file.close({})
 
@@ -130,6 +140,13 @@ def test_what_is_torn_or_no_incident_is_told(
     assert "is no incident (accepted: a file that a node's black box wrote)" in result.err
     label_of(incident).write_text('{"label": "maybe"}')
     assert "'maybe' (accepted: true, false-alarm)" in forewarn("incidents", incident).err
+    result = forewarn("incidents", incident, "--label", incident.name, "true")
+    assert result.code == 0, "a new label takes the place of one that cannot be read"
+    assert " true " in result.out
+    result = forewarn("incidents", corridor_run.held_out, "--label", "held.mcap", "true")
+    assert result.code == 2
+    assert "is no incident" in result.err
+    assert not label_of(corridor_run.held_out).exists()
     assert forewarn("incidents", incident.parent / "nowhere").code == 2
 
 
@@ -154,3 +171,75 @@ def test_an_alert_that_people_call_right_is_no_false_alarm(
     result = forewarn("tune", corridor_run.held_out, *given, "--incidents", tmp_path)
     assert f"{rule}: 1 incident of these recordings labelled true" in result.err
     assert "an incident is there because" in forewarn("tune", path, *given).err
+
+
+def test_only_incidents_with_a_label_are_read_where_labels_are_heeded(
+    forewarn: Run, incident: Path, corridor_run: Any, corridor_model: Path, rule: str
+) -> None:
+    incident.with_name("incident-20261123T011500-000Z-torn.mcap").write_bytes(b"")
+    given = ("-c", corridor_run.config, "-m", corridor_model, "--false-alarms-per-hour", 5)
+    arguments = ("tune", corridor_run.held_out, *given, "--incidents", incident.parent)
+    result = forewarn(*arguments)
+    assert result.code in (0, 1), result.err
+    assert f"{rule}: 0 incidents of these recordings labelled true" in result.err
+    label_of(incident).write_text("{")
+    result = forewarn(*arguments)
+    assert result.code == 2
+    assert f"{label_of(incident)}: is no label" in result.err
+
+
+@pytest.mark.parametrize("violated", [False, True])
+def test_what_somebody_may_have_prevented_is_not_calibrated_on(
+    forewarn: Run,
+    corridor_run: Any,
+    corridor_model: Path,
+    rule: str,
+    tmp_path: Path,
+    violated: bool,
+) -> None:
+    """Which ticks are judged is told by looking at each of them."""
+    monitor, _ = make_monitor(corridor_run.config, corridor_model)
+    with open_recording(corridor_run.held_out) as recording:
+        run = replay(monitor, recording)
+    at = [track.name for track in run.tracks].index(rule)
+    track = run.tracks[at]
+    assert track.horizon is not None
+    breaches = np.flatnonzero(track.violation)
+    following = {row + k for row in breaches for k in range(-60, 1)}
+    calm = next(row for row in range(50, len(track.ticks)) if row not in following)
+    begin = int(breaches[len(breaches) // 2]) - 3 if violated else calm
+    path = write_incident(
+        tmp_path, corridor_run.held_out, rule, begin / track.rate, (begin + 8) / track.rate
+    )
+    label_of(path).write_text('{"label": "true"}')
+    heeded, count = without_prevented(run, [read_incident(path)])
+    assert count == (not violated)
+    before, after = run.predictions[at], heeded.predictions[at]
+    if violated:
+        assert len(after.risk) == len(before.risk)
+        assert heeded.tracks[at] is track
+    else:
+        lost = range(begin - track.horizon, begin + 8)
+        judged = predicted(track) & outcomes(track)[1]
+        gone = int(judged[lost.start : lost.stop].sum())
+        assert 0 < gone == len(before.risk) - len(after.risk)
+        assert after.censored == before.censored + gone
+        kept = np.flatnonzero(judged)
+        kept = kept[(kept < lost.start) | (kept >= lost.stop)]
+        assert np.array_equal(after.risk, track.probability[kept])
+        assert np.array_equal(after.followed, outcomes(track)[0][kept])
+    others = [part for n, part in enumerate(heeded.predictions) if n != at]
+    assert [len(part.risk) for part in others] == [
+        len(part.risk) for n, part in enumerate(run.predictions) if n != at
+    ]
+    given = ("-c", corridor_run.config, "-o", tmp_path / "model.json")
+    arguments = ("learn", corridor_run.recordings[0], *given, "--calibration", "none", "--json")
+    calibrating = ("--calibrate", corridor_run.held_out)
+    result = forewarn(*arguments, *calibrating, "--incidents", tmp_path)
+    assert f"{count} alert{'s' * violated} labelled true without a violation" in result.err
+    plain = json.loads(forewarn(*arguments, *calibrating).out)["calibration"][rule]["before"]
+    told = json.loads(result.out)["calibration"][rule]["before"]
+    assert (told["ticks"] < plain["ticks"]) == (not violated)
+    result = forewarn(*arguments, "--incidents", tmp_path)
+    assert result.code == 2
+    assert "--incidents: nothing is calibrated (accepted: --calibrate as well)" in result.err

@@ -117,6 +117,30 @@ def test_acknowledging_says_who_and_only_once_for_all(watch: Watch) -> None:
     assert session.alerts.acknowledge([], "bob", "", 7) == ()
 
 
+def test_whoever_knows_of_a_warning_knows_nothing_of_what_it_asks_for_later(watch: Watch) -> None:
+    session = Session(watch)
+    watch.set_policy("brake", {"act": 0.95})
+    session.step(3.0, 5.0, 3)
+    (warned,) = [alert for alert in session.alerts.all.values() if alert.name == "brake"]
+    assert (warned.open, warned.acted_ns) == (True, 0)
+    assert session.alerts.acknowledge([warned.id], "anna", "fog", 5) == (warned.id,)
+    watch.set_policy("brake", {"act": 0.4})
+    acting = session.alert()
+    assert acting.id == warned.id
+    assert acting.unheeded
+    assert (acting.acknowledged_by, acting.note) == ("", "")
+
+
+def test_the_first_one_has_taken_note_also_while_the_clock_stands_at_zero(watch: Watch) -> None:
+    session = Session(watch)
+    found = session.alert()
+    assert session.alerts.acknowledge([found.id, found.id], "anna", "a curtain", 0) == (found.id,)
+    assert not session.alerts.all[found.id].unheeded
+    assert session.alerts.acknowledge([found.id], "bob", "", 9) == ()
+    assert session.alerts.acknowledge([], "bob", "", 9) == ()
+    assert session.alerts.all[found.id].acknowledged_by == "anna"
+
+
 def test_a_clock_that_jumps_ends_all(watch: Watch) -> None:
     session = Session(watch)
     found = session.alert()

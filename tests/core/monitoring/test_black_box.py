@@ -22,10 +22,11 @@ class Files:
         self.files: list[list[Kept]] = []
         self.continued: list[bool] = []
         self.open = False
+        self.over = False
 
     def begin(self, first: Moment, kept: Sequence[Kept], *, continued: bool) -> None:
         assert not self.open
-        self.open = True
+        self.open, self.over = True, False
         self.files.append(list(kept))
         self.continued.append(continued)
 
@@ -135,6 +136,20 @@ def test_a_clock_that_jumps_ends_the_incident_and_empties_the_ring() -> None:
     assert not sink.open
     box.keep(message(0, kind="act"))
     assert [len(file) for file in sink.files] == [1, 1]
+
+
+def test_a_trigger_after_the_end_of_its_file_has_another_one() -> None:
+    sink = Files()
+    box = BlackBox(spec(), sink)
+    fed = [message(second * SECOND, kind=kind) for second, kind in enumerate(("act", "", "act"))]
+    for one in fed[:2]:
+        box.keep(one)
+    sink.over = True  # the disk is full: what comes now is not kept
+    box.keep(fed[2])
+    box.keep(message(3 * SECOND, kind="warn"))
+    assert [len(file) for file in sink.files] == [2, 4]
+    assert sink.files[1][:3] == fed, "it begins with the ring"
+    assert sink.continued == [False, False]
 
 
 def test_only_what_the_file_names_is_a_trigger_and_a_request_always() -> None:

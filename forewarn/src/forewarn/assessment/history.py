@@ -57,6 +57,9 @@ class Track:
         Least risk over all ways to choose; NaN where there is none.
     expected : ndarray of float64 or None
         Mean risk over what the state may be; NaN where there is none.
+    prevented : ndarray of bool or None
+        People say that there was danger and no violation: somebody may have prevented one. None if
+        nobody says so of any.
     """
 
     name: str
@@ -79,11 +82,13 @@ class Track:
     automaton: NDArray[np.int32]
     pmin: NDArray[np.float64] | None = None
     expected: NDArray[np.float64] | None = None
+    prevented: NDArray[np.bool_] | None = None
 
     @property
     def unsure(self) -> NDArray[np.bool_]:
         """Ticks at which it is not known whether the property is violated or on its way to it."""
-        return self.possible | self.ambiguous
+        unsure = self.possible | self.ambiguous
+        return unsure if self.prevented is None else unsure | self.prevented
 
 
 class _Columns:

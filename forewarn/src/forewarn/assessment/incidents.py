@@ -8,17 +8,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from forewarn.assessment.episodes import ScoredRun
+from forewarn.assessment.history import Track
+from forewarn.assessment.reliability import predictions
 from forewarn.assessment.replay import RecordedRun
 from forewarn.errors import InputError, RecordingError
 from forewarn.files.outputs import write_output
-from forewarn.monitoring.black_box import Moment
+from forewarn.monitoring.black_box import RELEASED, Moment
 from forewarn.monitoring.incident_file import PREFIX, SUFFIX, TABLE, label_of
 from forewarn.recordings import Recording, open_recording
 from forewarn.signals.clock import NANOSECONDS
@@ -56,8 +58,8 @@ class Incident:
         What made it.
     moments : tuple of Moment
         All that happened; only the first one if the file is torn.
-    seconds : float
-        How long the recording is.
+    start_ns, end_ns : int
+        Times of its first and last message.
     size : int
         Bytes.
     complete : bool
@@ -71,11 +73,34 @@ class Incident:
     path: Path
     first: Moment
     moments: tuple[Moment, ...]
-    seconds: float
+    start_ns: int
+    end_ns: int
     size: int
     complete: bool
     table: Mapping[str, str]
     label: Label | None
+
+    @property
+    def seconds(self) -> float:
+        """How long the recording is."""
+        return max(0, self.end_ns - self.start_ns) / NANOSECONDS
+
+    def tells_of(self, name: str) -> bool:
+        """Tell whether people say that it was right to alert for this property."""
+        right = self.label is not None and self.label.verdict == TRUE
+        return right and self.first.property in ("", name)
+
+    def until_ns(self, name: str) -> int:
+        """Return when its alert was over, as far as the file knows."""
+        return next(
+            (
+                moment.time_ns
+                for moment in self.moments
+                if (moment.kind, moment.property) == (RELEASED, name)
+                and moment.time_ns > self.first.time_ns
+            ),
+            self.end_ns,
+        )
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -103,12 +128,27 @@ def read_incident(path: Path) -> Incident:
         If its label cannot be read.
     """
     with open_recording(path) as recording:
-        table = recording.metadata().get(TABLE)
-        if table is None:
-            raise RecordingError(
-                "is no incident", file=path, accepted="a file that a node's black box wrote"
-            )
-        return _incident(path, recording, table)
+        return _incident(path, recording, _table(recording))
+
+
+def _table(recording: Recording) -> Mapping[str, str]:
+    table = recording.metadata().get(TABLE)
+    if table is None:
+        raise RecordingError(
+            "is no incident", file=recording.path, accepted="a file that a node's black box wrote"
+        )
+    return table
+
+
+def labelled_incidents(paths: Sequence[Path]) -> list[Incident]:
+    """Return the incidents of folders or files that have a label; no other file is opened.
+
+    Raises
+    ------
+    InputError
+        If there is no such file or folder, or one with a label, or its label, cannot be read.
+    """
+    return [read_incident(path) for path in find_incidents(paths) if label_of(path).exists()]
 
 
 def _incident(path: Path, recording: Recording, table: Mapping[str, str]) -> Incident:
@@ -130,7 +170,8 @@ def _incident(path: Path, recording: Recording, table: Mapping[str, str]) -> Inc
         path=path,
         first=first,
         moments=moments,
-        seconds=max(0, recording.end_ns - recording.start_ns) / NANOSECONDS,
+        start_ns=recording.start_ns,
+        end_ns=recording.end_ns,
         size=path.stat().st_size,
         complete=table.get("complete") == "yes",
         table=table,
@@ -189,10 +230,23 @@ def read_label(path: Path) -> Label | None:
 
 
 def write_label(path: Path, label: Label | None) -> None:
-    """Put a label beside an incident, or take it away; raises InputError."""
+    """Put a label beside an incident, in place of any other, or take it away.
+
+    Raises
+    ------
+    RecordingError
+        If the file is no incident.
+    InputError
+        If the label cannot be written, or taken away.
+    """
+    with open_recording(path) as recording:
+        _table(recording)
     file = label_of(path)
     if label is None:
-        file.unlink(missing_ok=True)
+        try:
+            file.unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot be deleted: {error.strerror}", file=file) from error
         return
     told = {"label": label.verdict, "comment": label.comment}
     write_output(file, json.dumps(told, ensure_ascii=False, indent=2) + "\n")
@@ -215,11 +269,45 @@ def confirmed(
     """
     marked = np.zeros(len(scored.ticks), dtype=bool)
     for incident in incidents:
-        first, label = incident.first, incident.label
-        if label is None or label.verdict != TRUE or first.property not in ("", name):
-            continue
-        row = round((first.time_ns - run.start_ns) / NANOSECONDS * scored.rate)
-        if 0 <= row < len(marked):
+        row = _row(run, scored, incident.first.time_ns)
+        if incident.tells_of(name) and row is not None:
             marked[row] = True
     count = int(marked.sum())
     return (scored._replace(confirmed=marked) if count else scored), count
+
+
+def without_prevented(run: RecordedRun, incidents: Sequence[Incident]) -> tuple[RecordedRun, int]:
+    """Have what followed alerts that people called right count as unknown if nothing followed.
+
+    Somebody may have prevented the violation, so that the recording does not say what the risk
+    was. Alerts with a violation during them or within the horizon after them stay as they are.
+
+    Returns
+    -------
+    RecordedRun
+        The run, in which no prediction is judged whose horizon meets such an alert.
+    int
+        How many alerts there are.
+    """
+    tracks, count = [], 0
+    for track in run.tracks:
+        marked = np.zeros(len(track.ticks), dtype=bool)
+        for incident in incidents:
+            begin = _row(run, track, incident.first.time_ns)
+            if begin is None or not incident.tells_of(track.name):
+                continue
+            end = _row(run, track, incident.until_ns(track.name))
+            last = len(marked) - 1 if end is None else end
+            after = len(marked) if track.horizon is None else last + track.horizon + 1
+            if not track.violation[begin:after].any():
+                marked[begin : last + 1] = True
+                count += 1
+        tracks.append(replace(track, prevented=marked) if marked.any() else track)
+    found = replace(run, tracks=tuple(tracks), predictions=tuple(map(predictions, tracks)))
+    return found, count
+
+
+def _row(run: RecordedRun, seen: Track | ScoredRun, time_ns: int) -> int | None:
+    """Return the row of the tick at a time; None if the run has none."""
+    row = round((time_ns - run.start_ns) / NANOSECONDS * seen.rate)
+    return row if 0 <= row < len(seen.ticks) else None

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.assessment.calibration import Fitted, fit
+from forewarn.assessment.incidents import Incident, labelled_incidents, without_prevented
 from forewarn.assessment.reliability import Calibration
-from forewarn.assessment.replay import weighted_runs
-from forewarn.cli.common import recording_path
+from forewarn.assessment.replay import RecordedRun, weighted_runs
+from forewarn.cli.common import add_incidents, recording_path
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import without_known
 from forewarn.cli.replay_command import add_censoring, replay_all
-from forewarn.errors import ConfigError
+from forewarn.errors import ConfigError, InputError, plural
 from forewarn.learning.executors import Executor
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
@@ -40,6 +41,11 @@ def add_calibration(parser: argparse.ArgumentParser) -> None:
         ", or isotonic",
     )
     add_censoring(parser)
+    add_incidents(
+        parser,
+        "what followed an alert at an incident labelled true counts as unknown in the calibration "
+        "if it was no violation: somebody may have prevented one",
+    )
 
 
 def calibration_method(
@@ -65,6 +71,21 @@ def calibration_method(
     return next((method for method in METHODS if method == asked), None)
 
 
+def heeded_incidents(folders: Sequence[Path], held_out: Sequence[Path]) -> list[Incident] | None:
+    """Return the incidents whose labels are to be heeded; None if nobody asks for it.
+
+    Raises
+    ------
+    InputError
+        If nothing is calibrated, or a label cannot be read.
+    """
+    if not folders:
+        return None
+    if not held_out:
+        raise InputError("nothing is calibrated", key="--incidents", accepted="--calibrate as well")
+    return labelled_incidents(folders)
+
+
 def calibrate_model(
     compiled: CompiledSpec,
     model: CountModel,
@@ -75,8 +96,14 @@ def calibrate_model(
     *,
     allow_missing: bool = False,
     weigh: bool = False,
+    incidents: Sequence[Incident] | None = None,
 ) -> tuple[CountModel, list[Fitted]]:
     """Return the model with its maps, and how they came about.
+
+    Parameters
+    ----------
+    incidents : sequence of Incident, optional
+        What people say of alerts in these recordings.
 
     Raises
     ------
@@ -91,6 +118,8 @@ def calibrate_model(
     plain = replace(model, recalibration=())
     monitor = build_monitor(compiled, plain)
     runs = replay_all(monitor, [*fresh], output, executor, allow_missing=allow_missing)
+    if incidents is not None:
+        runs = _heeded(runs, incidents, output)
     if weigh:
         runs = weighted_runs(runs)
     known = [fresh[run.path] for run in runs]
@@ -110,6 +139,16 @@ def calibrate_model(
     groups = () if compiled.spec.learning.together is None else tuple(sorted({*clusters}))
     maps = tuple(replace(one.found, groups=groups) for one in found if one.found is not None)
     return replace(plain, recalibration=maps), found
+
+
+def _heeded(
+    runs: Sequence[RecordedRun], incidents: Sequence[Incident], output: Output
+) -> list[RecordedRun]:
+    """Leave out what people say that somebody may have prevented."""
+    pairs = [without_prevented(run, incidents) for run in runs]
+    heard = plural(sum(count for _, count in pairs), "alert")
+    output.note(f"{heard} labelled true without a violation: what would have followed is unknown")
+    return [run for run, _ in pairs]
 
 
 def print_calibration(found: Sequence[Fitted], noun: str, output: Output) -> None:

@@ -146,6 +146,18 @@ def add_allow_missing(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_incidents(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add ``--incidents``, whose labels mean `text`."""
+    parser.add_argument(
+        "--incidents",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help=f"heed labels of `forewarn incidents`: {text} (may be repeated)",
+    )
+
+
 def whole_number(text: str, least: int = 0) -> int:
     """Parse an argument that is a whole number, `least` or more."""
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -86,6 +86,8 @@ def run(options: Options, output: Output) -> int:
     if options.comment and options.label is None:
         raise InputError("there is no label", key="--comment", accepted="it goes with --label")
     paths = find_incidents(options.folders)
+    if options.label is not None:
+        _label(paths, options.label, options.comment)
     found, failed = [], 0
     for path in paths:
         try:
@@ -93,8 +95,6 @@ def run(options: Options, output: Output) -> int:
         except InputError as error:
             failed += 1
             output.warn(str(error.located(file=path)))
-    if options.label is not None:
-        found = _labelled(found, options.label, options.comment)
     _print(found, output)
     reports = {}
     if options.reports is not None:
@@ -103,19 +103,17 @@ def run(options: Options, output: Output) -> int:
     return 1 if failed or not all(incident.complete for incident in found) else 0
 
 
-def _labelled(found: Sequence[Incident], label: Sequence[str], comment: str) -> list[Incident]:
+def _label(paths: Sequence[Path], label: Sequence[str], comment: str) -> None:
     name, verdict = label
     if verdict not in (*VERDICTS, NO_LABEL):
         accepted = ", ".join((*VERDICTS, NO_LABEL))
         raise InputError(f"{verdict!r} is no label", key="--label", accepted=accepted)
-    chosen = [one for one in found if name in (one.path.name, str(one.path))]
+    chosen = [path for path in paths if name in (path.name, str(path))]
     if len(chosen) != 1:
-        listed = ", ".join(one.path.name for one in found) or "there is none"
+        listed = ", ".join(path.name for path in paths) or "there is none"
         told = "is no incident there" if not chosen else "stands for several"
         raise InputError(f"{name!r} {told}", key="--label", accepted=listed)
-    given = None if verdict == NO_LABEL else Label(verdict, comment)
-    write_label(chosen[0].path, given)
-    return [replace(one, label=given) if one is chosen[0] else one for one in found]
+    write_label(chosen[0], None if verdict == NO_LABEL else Label(verdict, comment))
 
 
 def _print(found: Sequence[Incident], output: Output) -> None:

@@ -26,6 +26,7 @@ from forewarn.cli.calibration_step import (
     calibrate_model,
     calibration_method,
     calibration_record,
+    heeded_incidents,
     print_calibration,
 )
 from forewarn.cli.common import (
@@ -99,6 +100,7 @@ class Options(FleetOptions):
     assess: bool
     calibrate: list[Path]
     calibration: str | None
+    incidents: list[Path]
     allow_missing: bool
     censoring: Censoring
 
@@ -137,6 +139,7 @@ def run(options: Options, output: Output) -> int:
     check_output(options.output)
     compiled = load_bare(options.config)
     method = calibration_method(compiled, options.calibration, options.calibrate)
+    incidents = heeded_incidents(options.incidents, options.calibrate)
     grouping = grouping_of(options.group_by, options.groups)
     if grouping is not None:
         check_output(group_file(options.output, "any"))
@@ -171,6 +174,7 @@ def run(options: Options, output: Output) -> int:
             readers.executor,
             allow_missing=options.allow_missing,
             weigh=options.censoring == "weigh",
+            incidents=incidents,
         )
     readers.warn(output)
     save_model(model, options.output)

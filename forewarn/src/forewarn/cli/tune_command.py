@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from forewarn.assessment.episodes import ScoredRun
-from forewarn.assessment.incidents import Incident, confirmed, find_incidents, read_incident
+from forewarn.assessment.incidents import Incident, confirmed, labelled_incidents
 from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.results import remarks_on, scored_runs
 from forewarn.assessment.tuning import LEAST_VIOLATIONS, Goal, Tuning, Unit, tune
@@ -18,6 +18,7 @@ from forewarn.cli.common import (
     add_allow_missing,
     add_config,
     add_folds,
+    add_incidents,
     add_model,
     add_part,
     add_plot,
@@ -115,14 +116,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--write", action="store_true", help="write the thresholds into the monitor file"
     )
-    parser.add_argument(
-        "--incidents",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FOLDER",
-        help="heed labels of `forewarn incidents`: an alert at an incident labelled true is no "
-        "false alarm, whatever followed (may be repeated)",
+    add_incidents(
+        parser, "an alert at an incident labelled true is no false alarm, whatever followed"
     )
     add_plot(parser, "trade-off")
     add_allow_missing(parser)
@@ -187,13 +182,13 @@ def run(options: Options, output: Output) -> int:
                 "hour, and shares of time, say nothing of other hours"
             )
     _check_blocks(options, spec)
+    incidents = labelled_incidents(options.incidents) if options.incidents else None
     readers = Readers(options, recordings)
     monitor, runs, clusters = _runs(options, spec, recordings, readers.executor, output)
     readers.warn(output)
     for line in remarks_on(runs):
         output.note(line)
     goal = _goal(options, monitor.clock, clusters)
-    incidents = [read_incident(path) for path in find_incidents(options.incidents)]
     tunings = []
     for name in _chosen(options, monitor.spec):
         scored = _scored(monitor, runs, name, incidents, output)
@@ -233,16 +228,16 @@ def _scored(
     monitor: Monitor,
     runs: Sequence[RecordedRun],
     name: str,
-    incidents: Sequence[Incident],
+    incidents: Sequence[Incident] | None,
     output: Output,
 ) -> list[ScoredRun]:
     """Return what the policy was shown, with what people say of incidents."""
     found, total = [], 0
     for run, scored in zip(runs, scored_runs(monitor, runs, name), strict=True):
-        heeded, count = confirmed(name, run, scored, incidents)
+        heeded, count = confirmed(name, run, scored, incidents or ())
         found.append(heeded)
         total += count
-    if incidents:
+    if incidents is not None:
         heard = plural(total, "incident")
         output.note(f"{name}: {heard} of these recordings labelled true: alerts there are right")
     return found

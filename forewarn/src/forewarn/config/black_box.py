@@ -48,7 +48,7 @@ class BlackBoxSpec(Section):
     keep : int
         Finished files that are kept: the oldest go first.
     quota : int
-        Bytes that all files may take together. A single file ends there.
+        Bytes that all files may take together. A single file ends at half of it.
     memory : int
         Messages in memory at the most: a third for the ring, two thirds for what waits to be
         written.

@@ -45,9 +45,14 @@ class Alert(NamedTuple):
         return not self.ended_ns
 
     @property
+    def acknowledged(self) -> bool:
+        """Tell whether somebody has taken note of it; the clock may have stood at 0 then."""
+        return bool(self.acknowledged_by)
+
+    @property
     def unheeded(self) -> bool:
         """Tell whether it has asked for something and nobody has taken note."""
-        return bool(self.acted_ns) and not self.acknowledged_ns
+        return bool(self.acted_ns) and not self.acknowledged
 
 
 class Kept(NamedTuple):
@@ -139,6 +144,8 @@ class Alerts:
             if level is Level.ACT and not alert.acted_ns:
                 reason = reason_of(row, clock)
                 alert = alert._replace(acted_ns=time_ns, intervention=number, reason=reason)
+                # Who took note of the warning knows nothing of what is asked for now.
+                alert = alert._replace(acknowledged_by="", acknowledged_ns=0, note="")
                 changed = True
             self.all[alert.id] = alert._replace(
                 risk=_greater(alert.risk, compared(row)),
@@ -216,7 +223,7 @@ class Alerts:
     def acknowledge(
         self, numbers: Collection[int], by: str, note: str, time_ns: int
     ) -> tuple[int, ...]:
-        """Take note of alerts (none named: all that nobody has), and return their numbers.
+        """Take note of alerts (none named: all), and return the numbers of those that nobody had.
 
         Raises
         ------
@@ -227,12 +234,13 @@ class Alerts:
         if unknown:
             listed = ", ".join(map(str, self.all)) or "there is none"
             raise ConfigError(f"there is no alert {unknown[0]}", key="alerts", accepted=listed)
-        chosen = numbers or [n for n, alert in self.all.items() if not alert.acknowledged_ns]
+        named = dict.fromkeys(numbers or self.all)
+        chosen = tuple(number for number in named if not self.all[number].acknowledged)
         for number in chosen:
             self.all[number] = self.all[number]._replace(
                 acknowledged_by=by, acknowledged_ns=time_ns, note=note
             )
-        return tuple(chosen)
+        return chosen
 
     @property
     def unheeded(self) -> tuple[Alert, ...]:

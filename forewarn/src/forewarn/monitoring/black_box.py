@@ -84,6 +84,10 @@ class Kept(NamedTuple):
 class Sink(Protocol):
     """Receives the messages of incidents."""
 
+    @property
+    def over(self) -> bool:
+        """The file that was begun last takes no more: it is full, or could not be written."""
+
     def begin(self, first: Moment, kept: Sequence[Kept], *, continued: bool) -> None:
         """Begin an incident with the messages of the ring; `continued`: the last file was full."""
 
@@ -202,10 +206,13 @@ class BlackBox:
         """Take a message, which is no older than the one before."""
         self.advance(kept.time_ns)
         self.ring.add(kept, latched=latched)
+        moment = kept.moment
+        triggers = moment is not None and moment.kind in self._triggers
+        if triggers and self._sink.over:
+            self.close()
         if self._last is not None:
             self._sink.write(kept)
-        moment = kept.moment
-        if moment is None or moment.kind not in self._triggers:
+        if moment is None or not triggers:
             return
         if self._last is None:
             self._begin(moment, tuple(self.ring))

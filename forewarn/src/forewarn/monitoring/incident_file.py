@@ -63,6 +63,11 @@ class IncidentFolder:
                 "nothing can be written there", file=path, accepted="a folder of yours"
             )
 
+    @property
+    def most(self) -> int:
+        """Bytes at which a file ends: it and the newest finished one keep to the quota."""
+        return self.quota // 2
+
     @classmethod
     def of(cls, spec: BlackBoxSpec, path: Path) -> IncidentFolder:
         """Return the folder of a monitor file."""
@@ -173,7 +178,12 @@ class IncidentFile:
         self.messages = 0
         self._types: dict[str, MessageType] = {}
         self._moments: list[Moment] = []
-        self._writer = RecordingWriter(self.part)
+        try:
+            self._writer = RecordingWriter(self.part)
+        except RecordingError as error:
+            if not isinstance(error.__cause__, FileExistsError):
+                self.part.unlink(missing_ok=True)
+            raise
         self._lock = os.open(self.part, os.O_RDONLY)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         try:
@@ -182,7 +192,11 @@ class IncidentFile:
                 media = "application/yaml" if name == SPEC_NAME else "text/plain"
                 self._writer.attach(name, content, media)
         except RecordingError:
-            self.abandon()
+            # It says nothing, and would take the place of one that does.
+            with suppress(RecordingError):
+                self._writer.close()
+            self.part.unlink(missing_ok=True)
+            self._unlock()
             raise
 
     @property
@@ -198,6 +212,10 @@ class IncidentFile:
         if mtype is not None:
             self._writer.write_typed(kept.topic, mtype, kept.time_ns, kept.serialized())
             self.messages += 1
+
+    def flush(self) -> None:
+        """Hand all messages to the operating system; raises RecordingError."""
+        self._writer.flush()
 
     def _type_of(self, kept: Kept) -> MessageType | None:
         if kept.topic in self.left_out:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +83,12 @@ class RecordingWriter(AbstractContextManager["RecordingWriter"]):
             raise RecordingError(f"cannot be written ({error.strerror})", file=path) from error
         self._writer = Writer(self._file, chunk_size=chunk_size, compression=CompressionType.ZSTD)
         self._writer.start(profile=profile, library=LIBRARY)
-        self.flush()
+        try:
+            self.flush()
+        except RecordingError:
+            with suppress(OSError):
+                self._file.close()
+            raise
 
     def write(
         self,
