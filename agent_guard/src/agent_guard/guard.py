@@ -141,7 +141,13 @@ class Guard:
         except Exception as error:
             return self.failed(state, run, proposal, error)
 
-    def answered(self, state: RunState, result: object, failed: bool | None = None) -> RunState:
+    def answered(
+        self,
+        state: RunState,
+        result: object,
+        failed: bool | None = None,
+        call: int | None = None,
+    ) -> RunState:
         """Return what is remembered once a call has been answered.
 
         Parameters
@@ -152,13 +158,16 @@ class Guard:
             What the tool returned.
         failed : bool, optional
             Whether the call failed; by default, if its result begins with "error".
+        call : int, optional
+            Number of the call among those that were made; by default the first that comes after
+            all that have been answered.
         """
         if state.standing is None:
             return state
         text = text_of_result(result)
         if failed is None:
             failed = says_failed(text)
-        progress = state.standing.progress.answered(text, failed)
+        progress = state.standing.progress.answered(text, failed, call=call)
         return RunState(Standing(progress, *state.standing[1:]), *state[1:])
 
     def close(
@@ -205,9 +214,22 @@ class Guard:
         if decision.failure or decision.rules:
             level = logging.WARNING if decision.active or decision.failure else logging.INFO
             log.log(level, "%s", describe(decision, settled.call is not None))
-        if self.options.on_decision is not None:
+        if self.options.on_decision is None:
+            return settled
+        try:
             self.options.on_decision(decision)
+        except Exception as error:
+            return self._untold(state, settled, error)
         return settled
+
+    def _untold(self, state: RunState, settled: Settled, error: Exception) -> Settled:
+        """Return what becomes of a call if nobody could be told; what was refused stays so."""
+        log.error("run %s: `on_decision` failed: %s", plain(settled.decision.run, 80), _said(error))
+        if settled.call is None or self.options.on_failure == "pass":
+            return settled
+        decision = settled.decision
+        judged = self.failed(state, decision.run, decision.proposal, error)
+        return Settled(None, judged.refused, judged.decision.message, judged.decision)
 
     def write(self, decision: Decision, values: Mapping[str, Any]) -> None:
         """Record a step, if steps are recorded."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent_guard.answers import question
 from agent_guard.decisions import Decision, GuardStopError, Proposal
 from agent_guard.guard import Guard
-from agent_guard.outcomes import NOTHING, Settled
+from agent_guard.outcomes import NOTHING, GuardError, Settled
 
 Ask = Callable[[dict[str, Any]], object]
+PLACES = "places"
+"""Key of what is remembered of a run: numbers of calls by their ids, until they are answered."""
 
 
 class GuardedRun:
@@ -50,6 +53,7 @@ class GuardedRun:
         self.context = context
         self._ask = ask
         self._state = guard.start() if memory is None else guard.load(memory)
+        self._places: dict[str, int | None] = {} if memory is None else dict(memory.get(PLACES, {}))
         self._lock = threading.Lock()
         if task:
             self.told(task)
@@ -57,7 +61,7 @@ class GuardedRun:
     @property
     def memory(self) -> dict[str, Any]:
         """All that is remembered of the run, as plain data that goes through JSON."""
-        return self.guard.dump(self._state)
+        return {**self.guard.dump(self._state), PLACES: dict(self._places)}
 
     def told(self, text: str) -> None:
         """Take note of what the user says: the task, or more of it."""
@@ -66,6 +70,15 @@ class GuardedRun:
 
     def before(self, tool: str, arguments: Mapping[str, Any] | str, call: str = "") -> Settled:
         """Decide about a call, before it is made.
+
+        Parameters
+        ----------
+        tool : str
+            Name of the tool.
+        arguments : mapping or str
+            Its arguments; JSON as text is read.
+        call : str
+            Id of the call, if it has one: tells `after` which call was answered.
 
         Returns
         -------
@@ -82,12 +95,45 @@ class GuardedRun:
             settled = self.guard.settle(state, judged, answer, self.context)
             self._state = settled.state
             self.guard.write(settled.decision, settled.values)
+            if call:
+                self._places[call] = _place(settled)
             return settled
 
-    def after(self, result: object, failed: bool | None = None) -> None:
-        """Take note of what a call returned; by default it failed if it begins with "error"."""
+    def after(self, result: object, failed: bool | None = None, call: str = "") -> None:
+        """Take note of what a call returned.
+
+        Parameters
+        ----------
+        result : object
+            What it returned.
+        failed : bool, optional
+            Whether it failed; by default, if its result begins with "error".
+        call : str
+            The id that `before` was told; needed where calls may run side by side. What a
+            framework says of a call that was not made is no result of a tool, and is left out.
+            Without an id it is the result of the call after the last that was answered.
+
+        Raises
+        ------
+        GuardError
+            If `before` was told of no such call, or it has been answered.
+        """
+        place = None
+        if call:
+            with self._lock:
+                if call not in self._places:
+                    raise GuardError(
+                        f"no call {call!r} waits for its result",
+                        accepted="the id that `before` was told, once",
+                    )
+                place = self._places.pop(call)
+            if place is None:
+                return
+        self._after(result, failed, place)
+
+    def _after(self, result: object, failed: bool | None, place: int | None) -> None:
         with self._lock:
-            self._state = self.guard.answered(self._state, result, failed)
+            self._state = self.guard.answered(self._state, result, failed, place)
 
     def close(self) -> Decision | None:
         """End the run, or the answer to what the user said last; return what the rules say."""
@@ -101,31 +147,78 @@ class GuardedRun:
     def wrap(self, tool: Callable[..., Any], name: str = "") -> Callable[..., Any]:
         """Return a tool, called with keywords, that is guarded.
 
-        Where its call is not made it returns the message for the model. Where another call is to
-        be made in its place, it must be one of the same tool.
+        The tool may be a coroutine function. Where its call is not made it returns the message for
+        the model. Where another call is to be made in its place, it must be one of the same tool.
 
         Raises
         ------
+        GuardError
+            If the tool is a generator: the rules would not see what it yields.
         GuardStopError
             When it is called, if the run is to end.
         """
         title = name or tool.__name__
+        if inspect.isgeneratorfunction(tool) or inspect.isasyncgenfunction(tool):
+            raise GuardError(
+                f"the tool {title!r} yields its result piece by piece",
+                accepted="a function, or a coroutine function; or `before` and `after`",
+            )
 
         @wraps(tool)
         def guarded(**arguments: Any) -> Any:
-            settled = self.before(title, arguments)
-            if settled.stops:
-                raise GuardStopError(settled.decision)
-            if settled.call is None or settled.call.tool != title:
-                return settled.message or f"another call, of {settled.call}, is to be made"
-            given = settled.call.arguments
-            assert not isinstance(given, str)
+            step = self._begun(title, arguments)
+            if step.arguments is None:
+                return step.message
             try:
-                result = tool(**given)
+                result = tool(**step.arguments)
             except Exception as error:
-                self.after(str(error), failed=True)
+                self._after(str(error), True, step.place)
                 raise
-            self.after(result)
+            if inspect.isawaitable(result):
+                return self._awaited(result, step.place)
+            self._after(result, None, step.place)
             return result
 
-        return guarded
+        @wraps(tool)
+        async def awaited(**arguments: Any) -> Any:
+            step = self._begun(title, arguments)
+            if step.arguments is None:
+                return step.message
+            return await self._awaited(tool(**step.arguments), step.place)
+
+        return awaited if inspect.iscoroutinefunction(tool) else guarded
+
+    def _begun(self, title: str, arguments: Mapping[str, Any]) -> _Step:
+        settled = self.before(title, arguments)
+        if settled.stops:
+            raise GuardStopError(settled.decision)
+        if settled.call is None or settled.call.tool != title:
+            message = settled.message or f"another call, of {settled.call}, is to be made"
+            return _Step(None, message, None)
+        given = settled.call.arguments
+        assert not isinstance(given, str)
+        return _Step(given, "", _place(settled))
+
+    async def _awaited(self, result: Awaitable[Any], place: int | None) -> Any:
+        try:
+            found = await result
+        except Exception as error:
+            self._after(str(error), True, place)
+            raise
+        self._after(found, None, place)
+        return found
+
+
+class _Step(NamedTuple):
+    """A call of a wrapped tool: its arguments, None where it is not made; why; its number."""
+
+    arguments: Mapping[str, Any] | None
+    message: str
+    place: int | None
+
+
+def _place(settled: Settled) -> int | None:
+    """Return the number of a call among those that were made; None if it was not made."""
+    if settled.call is None or settled.state.standing is None:
+        return None
+    return settled.state.standing.progress.step - 1

@@ -8,13 +8,23 @@ pause does not count twice.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain.agents.middleware.types import AgentState, ModelResponse, PrivateStateAttr
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, convert_to_messages
 from langchain_core.runnables.config import set_config_context
+from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command, interrupt
@@ -31,6 +41,8 @@ from forewarn.recordings.agent_steps import text_of_result
 
 log = logging.getLogger("agent_guard")
 KEY = "forewarn"
+OF_A_TOOL = "of a tool"
+"""Marks a message in a user's name that a tool has returned."""
 Context = Callable[[Any], Mapping[str, Any]]
 
 
@@ -38,6 +50,10 @@ class GuardState(AgentState[Any]):
     """State of an agent with what the guard remembers; plain data."""
 
     forewarn: NotRequired[Annotated[Kept, PrivateStateAttr, merged]]  # type: ignore[valid-type]
+
+
+class _GraphStopError(GuardStopError, GraphBubbleUp):
+    """A stop that `handle_tool_errors` does not turn into an answer of the tool."""
 
 
 class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -138,7 +154,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
     def _settle(self, turn: Turn, answer: object, context: Mapping[str, Any]) -> Settled:
         settled = self.guard.settle(turn.state, turn.judged, answer, context)
         if settled.stops and ACTIONS[settled.decision.action].hard:
-            raise GuardStopError(settled.decision)
+            raise _GraphStopError(settled.decision)
         return settled
 
     def _refusal(self, turn: Turn, settled: Settled, request: ToolCallRequest) -> Any:
@@ -154,9 +170,13 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _result(self, turn: Turn, settled: Settled, result: Any, request: ToolCallRequest) -> Any:
         self.guard.write(settled.decision, settled.values)
-        outcomes = list(result) if isinstance(result, list) else [result]
-        answer = _answer(outcomes, request.tool_call["id"])
-        content = "" if answer is None else answer.content
+        known = {message.id for message in _messages(request.state)}
+        given = result if isinstance(result, list) else [result]
+        outcomes = [_of_tools(outcome, known) for outcome in given]
+        added = [m for m in _all_messages(outcomes) if m.id is None or m.id not in known]
+        answer = _answer(added, request.tool_call["id"])
+        contents = [message.content for message in added if message.content]
+        content = contents[0] if len(contents) == 1 else contents or ""
         failed = answer is not None and (
             answer.status == "error" or says_failed(text_of_result(content))
         )
@@ -246,12 +266,16 @@ def _proposal(call: Mapping[str, Any]) -> Proposal:
 
 
 def _said(messages: Sequence[Any]) -> list[tuple[str, str]]:
-    """Return names and texts of what the user said; summaries by a model are not the user's."""
+    """Return names and texts of what the user said.
+
+    Summaries by a model, and messages that a tool has put there, are not the user's.
+    """
     return [
         (str(message.id), text_of_result(message.content))
         for message in messages
         if isinstance(message, HumanMessage)
         and message.additional_kwargs.get("lc_source") != "summarization"
+        and message.additional_kwargs.get(KEY) != OF_A_TOOL
     ]
 
 
@@ -272,9 +296,29 @@ def _calling(request: ToolCallRequest, call: Proposal) -> ToolCallRequest:
     return request.override(tool_call=other, tool=tool)
 
 
-def _answer(outcomes: Sequence[Any], identity: str | None) -> ToolMessage | None:
+def _of_tools(outcome: Any, known: Collection[Any]) -> Any:
+    """Return what a tool has returned, with messages in a user's name marked as those of a tool."""
+    update = outcome.update if isinstance(outcome, Command) else None
+    if isinstance(update, Mapping) and "messages" in update:
+        return replace(outcome, update={**update, "messages": _marked(update["messages"], known)})
+    if isinstance(update, (list, tuple)):
+        pairs = [(k, _marked(v, known) if k == "messages" else v) for k, v in update]
+        return replace(outcome, update=pairs)
+    return outcome
+
+
+def _marked(given: Any, known: Collection[Any]) -> list[Any]:
+    """Return messages as objects; those that are in the state already are whose they were."""
+    found: list[Any] = convert_to_messages(given if isinstance(given, list) else [given])
+    for message in found:
+        if isinstance(message, HumanMessage) and (message.id is None or message.id not in known):
+            message.additional_kwargs[KEY] = OF_A_TOOL
+    return found
+
+
+def _answer(messages: Iterable[Any], identity: str | None) -> ToolMessage | None:
     """Return the message that answers a call, also where it is part of a Command."""
-    for message in _all_messages(outcomes):
+    for message in messages:
         if isinstance(message, ToolMessage) and message.tool_call_id == (identity or ""):
             return message
     return None

@@ -29,7 +29,8 @@ class Options:
     replace : callable or None
         From a decision to the call that is made instead, for REPLACE; None gives it back.
     on_decision : callable or None
-        Is told every decision that is final.
+        Is told every decision that is final. If it raises, the call could not be judged; one that
+        was refused stays refused.
     """
 
     on_failure: Literal["block", "pass"] = "block"

@@ -48,20 +48,20 @@ class StepRecord:
     def write(self, run: str, call: str, values: Mapping[str, Any]) -> None:
         """Append a step, unless this call of the run is there already.
 
-        A file that cannot be written is told once, and stops nobody.
+        A file or a step that cannot be written is told once, and stops nobody.
         """
         place = (run, values["step"], call)
         with self._lock:
             if place in self._written:
                 return
-            line = json.dumps({**values, CALL: call}, default=str, separators=(",", ":"))
             try:
+                line = json.dumps({**values, CALL: call}, default=str, separators=(",", ":"))
                 if self._file is None:
                     self._file = self.path.open("a", encoding="utf-8", buffering=1)
                 self._file.write(line + "\n")
-            except OSError as error:
+            except Exception as error:  # a value of `context` may raise whatever it likes
                 if not self._failed:
-                    log.error("steps are not recorded: %s", error)
+                    log.error("steps are not recorded: %s: %s", type(error).__name__, error)
                 self._failed = True
                 return
             self._note(place)

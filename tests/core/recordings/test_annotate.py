@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +155,35 @@ def test_the_page_shows_a_program_that_runs(
     exec(compile(program, "agent.py", "exec"), {})
     assert "tests_passed: checkpoint" in capsys.readouterr().out
     assert [one["action"] for one in lines(tmp_path / "agent.jsonl")] == ["run_tests", None]
+
+
+def test_results_of_coroutines_side_by_side_belong_to_their_calls(tmp_path: Path) -> None:
+    trace, gate = Trace(tmp_path / "agent.jsonl"), asyncio.Event()
+
+    @trace.action
+    async def fetch(page: str) -> str:
+        if page == "first":
+            await gate.wait()
+        gate.set()
+        return f"text of {page}"
+
+    async def both() -> None:
+        await asyncio.gather(fetch("first"), fetch("second"))
+
+    with trace.run("a"):
+        asyncio.run(both())
+    last = lines(trace.path)[-1]
+    assert last["inputs"] == [["first"], ["second"]]
+    assert last["outputs"] == ["text of first", "text of second"]
+
+
+def test_a_name_that_is_no_utf_8_is_written_and_read_back(tmp_path: Path) -> None:
+    trace, name = Trace(tmp_path / "agent.jsonl"), os.fsdecode(b"caf\xe9.txt")
+
+    @trace.action
+    def listed(folder: str) -> list[str]:
+        return [name]
+
+    with trace.run("a"):
+        assert listed("é") == [name]
+    assert json.loads(lines(trace.path)[-1]["observation"]) == [name]

@@ -216,8 +216,8 @@ def arguments_of(given: Any) -> tuple[tuple[str, str], ...]:
 def _collect(value: Any, name: str, pairs: list[tuple[str, str]]) -> None:
     if isinstance(value, dict):
         for key, item in value.items():
-            _collect(item, f"{name}.{key}" if name else key, pairs)
-    elif isinstance(value, list):
+            _collect(item, f"{name}.{key}" if name else str(key), pairs)
+    elif isinstance(value, (list, tuple)):
         for item in value:
             _collect(item, name, pairs)
     elif value is not None:

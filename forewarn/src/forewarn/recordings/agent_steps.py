@@ -102,9 +102,26 @@ class Progress(NamedTuple):
             _empty_oldest(inputs, total, lambda texts: sum(map(len, texts)), (), "inputs", note)
         return Progress(self.step + 1, self.task, (*self.calls, name), tuple(inputs), *self[4:])
 
-    def answered(self, text: str, failed: bool, note: Note = unheard) -> Progress:
-        """Return what is known once a call has been answered."""
-        outputs = [*self.outputs, cut(text, "observation", note)]
+    def answered(
+        self, text: str, failed: bool, note: Note = unheard, *, call: int | None = None
+    ) -> Progress:
+        """Return what is known once a call has been answered.
+
+        Parameters
+        ----------
+        text : str
+            The result.
+        failed : bool
+            Whether the call failed.
+        note : callable
+            Is told what was left out.
+        call : int, optional
+            Number of the call, from 0; by default the one after the last that was answered.
+            Calls before it that have no answer yet have an empty output.
+        """
+        at = len(self.outputs) if call is None else call
+        outputs = [*self.outputs, *[""] * (at + 1 - len(self.outputs))]
+        outputs[at] = cut(text, "observation", note)
         total = sum(map(len, outputs))
         if total > KEPT_OUTPUTS:
             _empty_oldest(outputs, total, len, "", "outputs", note)
@@ -154,7 +171,8 @@ def cut(text: str, name: str, note: Note) -> str:
 def text_of_result(value: object) -> str:
     """Return what a tool returned as a text, of which the beginning counts.
 
-    A text stays as it is; what is no text becomes JSON, as in files of runs.
+    A text stays as it is; what is no text becomes JSON, as in files of runs, and what JSON cannot
+    hold is as Python prints it: the model reads that, so the rules must, too.
     """
     if isinstance(value, str):
         return value[: LONGEST_TEXT + 1]
@@ -167,6 +185,13 @@ def text_of_result(value: object) -> str:
             length += len(part)
             if length > LONGEST_TEXT:
                 break
-    except (ValueError, RecursionError, TypeError):
-        return f"a {type(value).__name__} that is no JSON"
+    except Exception:  # whatever an object raises where it is asked what it is
+        return _printed(value)
     return "".join(parts)[: LONGEST_TEXT + 1]
+
+
+def _printed(value: object) -> str:
+    try:
+        return str(value)[: LONGEST_TEXT + 1]
+    except Exception:
+        return f"a {type(value).__name__} that is no text"

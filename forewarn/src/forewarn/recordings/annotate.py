@@ -136,26 +136,26 @@ class Trace:
 
             @functools.wraps(tool)
             async def awaited(*args: Any, **kwargs: Any) -> Any:
-                run = self._begin(called, signature, args, kwargs)
+                step = self._begin(called, signature, args, kwargs)
                 try:
                     result = await tool(*args, **kwargs)
                 except BaseException as error:
-                    self._came(run, None, error)
+                    self._came(step, None, error)
                     raise
-                self._came(run, result)
+                self._came(step, result)
                 return result
 
             return awaited  # type: ignore[return-value]
 
         @functools.wraps(tool)
         def call(*args: Any, **kwargs: Any) -> Any:
-            run = self._begin(called, signature, args, kwargs)
+            step = self._begin(called, signature, args, kwargs)
             try:
                 result = tool(*args, **kwargs)
             except BaseException as error:
-                self._came(run, None, error)
+                self._came(step, None, error)
                 raise
-            self._came(run, result)
+            self._came(step, result)
             return result
 
         return call  # type: ignore[return-value]
@@ -224,7 +224,8 @@ class Trace:
 
     def _begin(
         self, action: str, signature: inspect.Signature, args: Sequence[Any], kwargs: Any
-    ) -> Run | None:
+    ) -> tuple[Run, int] | None:
+        """Note a call; return its run and its number in it, None outside of a run."""
         with self._lock:
             run = self._run
             if run is None:
@@ -238,13 +239,18 @@ class Trace:
             signals = run.progress.proposing(run.name, call)
             self._write(run, signals)
             run.progress = run.progress.made(action, signals["arguments"])
-            return run
+            return run, run.progress.step - 1
 
-    def _came(self, run: Run | None, result: Any, error: BaseException | None = None) -> None:
-        if run is not None:
+    def _came(
+        self, step: tuple[Run, int] | None, result: Any, error: BaseException | None = None
+    ) -> None:
+        if step is not None:
+            run, number = step
             text = result if error is None else f"{type(error).__name__}: {error}"
             with self._lock:
-                run.progress = run.progress.answered(text_of_result(text), error is not None)
+                run.progress = run.progress.answered(
+                    text_of_result(text), error is not None, call=number
+                )
 
     def _write(self, run: Run, of_the_step: Mapping[str, Any]) -> None:
         values = {name: read() for name, (_, read) in self._variables.items()}
@@ -254,7 +260,8 @@ class Trace:
             for name, value in values.items()
         }
         try:
-            with self.path.open("a", encoding="utf-8") as file:
+            # An unpaired surrogate, as in names of files that are no UTF-8, becomes JSON's escape.
+            with self.path.open("a", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
         except OSError as error:
             raise RecordingError(
