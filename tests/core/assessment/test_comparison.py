@@ -183,3 +183,26 @@ def test_other_moments_are_refused() -> None:
     )
     with pytest.raises(InputError, match="were not asked at the same moments"):
         compare([probable("a", runs_of(1)), probable("b", short)], FOLDS, 60.0)
+
+
+@pytest.mark.parametrize("level", [0.5, math.inf, math.nan], ids=["constant", "infinite", "none"])
+def test_what_cannot_keep_to_the_budget_never_alerts(level: float) -> None:
+    """A constant alerts always or never; one alarm that never ends may be a single false one."""
+    runs = runs_of(11)
+    flat = tuple(run._replace(score=np.full(len(run.ticks), level)) for run in runs)
+    _, found = compare(
+        [probable("a", runs), Contender("flat", RULE, flat)],
+        FOLDS, 4000.0, alert_share=0.5, resamples=5,
+    )  # fmt: skip
+    assert found.thresholds == (math.inf, math.inf)
+    assert (found.lead.value, found.point.detected, found.point.alerts) == (0.0, 0, 0)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 100), st.sampled_from([0.0, 60.0, 400.0]), st.sampled_from([0.0, 0.05, 0.5]))
+def test_the_budget_and_the_share_of_alerts_are_always_kept(
+    seed: int, budget: float, share: float
+) -> None:
+    point = best_point(runs_of(seed), RULE, budget, alert_share=share)
+    assert (point.false_alarms_per_hour or 0.0) <= budget
+    assert (point.alert_share or 0.0) <= share

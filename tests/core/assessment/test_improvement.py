@@ -114,6 +114,21 @@ def test_what_closes_is_found_and_what_hums_is_not(recorded):
     assert not any(one.holds for one in improve(no_gap, setting, most=1).proposals)
 
 
+def test_recordings_of_a_group_stay_together_and_prove_as_much_as_one(recorded):
+    ours, setting = recorded["clear"]
+    alone = improve(ours, setting, most=1, tries=6)
+    named = [one._replace(group=one.digest) for one in ours]
+    assert improve(named, setting, most=1, tries=6) == alone, "groups of one change nothing"
+    grouped = [one._replace(group=f"day{i % 8}") for i, one in enumerate(ours)]
+    found = improve(grouped, setting, most=1, tries=6)
+    day = {one.name: one.group for one in grouped}
+    choosing, judging = ({day[name] for name in half} for half in (found.choosing, found.judging))
+    assert len(choosing) == len(judging) == 4 and not choosing & judging
+    # Signs of four days may well be alike by chance; those of ten recordings are not.
+    assert alone.confirmed and not found.confirmed
+    assert all(one.p_value >= 1 / 16 for one in found.proposals) and found.proposals
+
+
 def simulated(rng: np.random.Generator, number: int) -> Recorded:
     """Return a run of two states, one of them violated at times, and three values of noise."""
     size = 150

@@ -303,7 +303,33 @@ def test_merging_a_recording_twice_is_pointed_out(
 ) -> None:
     result = forewarn("merge", corridor_model, corridor_model, "-o", tmp_path / "twice.json")
     assert result.code == 0
-    assert "run0.mcap is in several of the models" in result.err
+    assert "6 recordings in several of the models" in result.err
+    assert "certainty: run0.mcap, run1.mcap, run2.mcap and 3 more" in " ".join(result.err.split())
+
+
+def test_adding_recordings_that_the_model_has_is_refused(
+    forewarn: Run, corridor_run: Any, corridor_model: Path, tmp_path: Path
+) -> None:
+    arguments = ["-c", corridor_run.config, "-o", tmp_path / "more.json"]
+    given = ("learn", corridor_run.recordings[0], *arguments, "--add-to", corridor_model)
+    result = forewarn(*given)
+    assert result.code == 2
+    assert "run0.mcap, which the model has already" in " ".join(result.err.split())
+    assert not (tmp_path / "more.json").exists()
+
+
+def test_models_that_share_recordings_are_pointed_out_where_others_are_added(
+    forewarn: Run, corridor_run: Any, tmp_path: Path
+) -> None:
+    first, second, third = corridor_run.recordings[:3]
+    config, one, both = corridor_run.config, tmp_path / "one.json", tmp_path / "both.json"
+    assert forewarn("learn", first, "-c", config, "-o", one).code == 0
+    added = forewarn("learn", second, "-c", config, "-o", both, "--add-to", one)
+    assert added.code == 0 and "several of the models" not in added.err
+    arguments = ("learn", third, "-c", config, "-o", tmp_path / "all.json", "--add-to", one)
+    result = forewarn(*arguments, "--add-to", both)
+    assert result.code == 0
+    assert "1 recording in several of the models" in result.err
 
 
 def test_inspect_names_states_and_ranks_their_risk(

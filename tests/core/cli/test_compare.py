@@ -60,8 +60,10 @@ def test_figures_are_those_of_models_that_did_not_learn_the_recording(
 
 def test_the_table_for_people(forewarn: Callable[..., Any], corridor_run: Any, bags: Path) -> None:
     config = corridor_run.config
-    result = forewarn("compare", config, bags, *QUICK, "--rival", "near=-nearest")
+    rivals = ("--rival", "near=-nearest", "--rival", "flat=1")
+    result = forewarn("compare", config, bags, *QUICK, *rivals)
     assert result.code == 0
+    assert "flat: in some folds no threshold keeps to the budget" in result.err
     assert "PR area" in result.out
     assert f"near - {config.stem}: PR area " in result.out
 
@@ -78,6 +80,8 @@ def test_what_cannot_be_compared_is_refused(
         ((config, bags, "--rival", "nearest"), "--rival: 'nearest' (accepted: NAME=EXPRESSION"),
         ((config, bags, "--rival", "nearest=-nearest"), "--rival: 'nearest' is a signal of"),
         ((config, bags, "--rival", "x=-gap"), "signals.x.value: unknown name 'gap'"),
+        ((config, bags, *QUICK, "--rival", "x='high'"), "--rival: x is a text in"),
+        ((config, bags, *QUICK, "--rival", "x=(1, 2)"), "--rival: x is a list in"),
         ((config, bags, "--property", "unheard"), "properties: there is no property 'unheard'"),
         ((config, bags, "--folds", 9), "--folds: 9 folds of 4 recordings"),
         ((config, slower, bags, *QUICK), "slower and monitor were not asked at the same moments"),
@@ -85,6 +89,22 @@ def test_what_cannot_be_compared_is_refused(
         result = forewarn("compare", *arguments)
         assert result.code == 2, arguments
         assert said in result.err.replace("\n", " ").replace(f"{config.stem}", "monitor"), said
+
+
+def test_a_copy_is_not_judged_by_what_was_learned_from_the_other(
+    forewarn: Callable[..., Any], corridor_run: Any, bags: Path, tmp_path: Path
+) -> None:
+    first, *others = sorted(bags.iterdir())
+    copy = tmp_path / "copy.mcap"
+    copy.write_bytes(first.read_bytes())
+    given = (first, copy, *others[:1])
+    budget = ("--false-alarms-per-hour", 100, "--folds", 3)
+    for result in (
+        forewarn("compare", corridor_run.config, *given, "--folds", 3),
+        forewarn("tune", *given, "-c", corridor_run.config, *budget),
+    ):
+        assert result.code == 2
+        assert f"copy.mcap: holds the same data as {first}" in result.err.replace("\n", " ")
 
 
 def test_estimators_of_one_file_are_compared(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forewarn import load_monitor
 from forewarn.config import load_spec
 from forewarn.models import load_model
 from forewarn.models.calibration_map import METHODS
@@ -268,3 +269,57 @@ def test_what_learn_calibrates_comes_after_the_scores(
         assert other["probability"] == pytest.approx(expected, abs=1e-12)
         changed += other["probability"] != one["probability"]
     assert changed > 100
+
+
+@pytest.fixture(scope="module")
+def said_to_be(folder: Path) -> Callable[[str, Any], Path]:
+    """Return a function that writes recordings in which the score is a source signal."""
+
+    def write(name: str, value: Any) -> Path:
+        found = folder / name
+        found.mkdir()
+        for path in sorted((folder / "bags").iterdir()):
+            lines = map(json.loads, path.read_text().splitlines())
+            told = (json.dumps(line | {"near": value}) for line in lines)
+            (found / path.name).write_text("\n".join(told) + "\n")
+        (folder / f"{name}.yaml").write_text(
+            re.sub(r"near: \{value.*\}", "near: {timeout: never}", TEXT)
+        )
+        return found
+
+    return write
+
+
+@pytest.mark.parametrize("value", ["high", [0.2, 0.4], 1.5], ids=["text", "list", "above"])
+def test_learn_leaves_out_a_score_that_is_no_probability_and_says_so(
+    value: Any,
+    said_to_be: Callable[[str, Any], Path],
+    folder: Path,
+    forewarn: Callable[..., Any],
+    request: pytest.FixtureRequest,
+) -> None:
+    bags = said_to_be(request.node.callspec.id, value)
+    config, file = bags.with_suffix(".yaml"), folder / "left_out.json"
+    result = forewarn("learn", bags, "-c", config, "-o", file, "-j1")
+    assert result.code == 0
+    assert "a moment at which scores are in [0, 1]: near left out" in " ".join(result.out.split())
+    (estimate,) = load_model(file).estimates
+    assert estimate.scored is None
+
+
+def test_a_score_that_is_no_probability_counts_as_unknown(
+    said_to_be: Callable[[str, Any], Path], folder: Path, forewarn: Callable[..., Any]
+) -> None:
+    bags, file = said_to_be("told", 0.3), folder / "told.json"
+    config = bags.with_suffix(".yaml")
+    assert forewarn("learn", bags, "-c", config, "-o", file, "-q").code == 0
+    monitor = load_monitor(config, file)
+
+    def risk(near: Any) -> float:
+        step = monitor.start().step({"gap": 3.0, "closing": 0.5, "near": near})
+        found: float = step.properties["no_crash"].probability
+        return found
+
+    assert risk(0.9) != risk(None)
+    for near in ("high", [0.9], [], np.array([0.9]), math.inf, -0.1, 2**70):
+        assert risk(near) == risk(None)

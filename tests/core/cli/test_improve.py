@@ -82,6 +82,28 @@ def test_danger_scores_that_nobody_has_fitted_are_pointed_out(
     assert "danger scores are unknown before" in result.err.replace("\n", " ")
 
 
+def test_groups_and_copies_of_recordings_are_heeded(
+    forewarn: Callable[..., Any], bags: Path, tmp_path: Path
+) -> None:
+    config, copy = tmp_path / "monitor.yaml", tmp_path / "copy.jsonl"
+    rows = [f"{path.name},{i // 4}" for i, path in enumerate(sorted(bags.iterdir()))]
+    (tmp_path / "days.csv").write_text("recording,day\n" + "\n".join(rows) + "\n")
+    config.write_text(MONITOR + "learning: {together: day, groups: days.csv}\n")
+    asked = ("init", "--improve", config)
+    result = forewarn(*asked, bags, "--most", 1, "--tries", 4, "--json", "-q")
+    assert result.code == 0, result.err
+    found = json.loads(result.out)
+    days = dict(row.split(",") for row in rows)
+    halves = [{days[Path(name).name] for name in found[key]} for key in ("choosing", "judging")]
+    assert [len(half) for half in halves] == [2, 2] and not halves[0] & halves[1]
+    few = forewarn(*asked, *sorted(bags.iterdir())[:8])
+    assert few.code == 2 and "2 groups of recordings (accepted: 4 or more" in few.err
+    config.write_text(MONITOR)
+    copy.write_bytes((bags / "run0.jsonl").read_bytes())
+    twice = forewarn(*asked, bags, copy)
+    assert twice.code == 2 and "holds the same data as" in twice.err
+
+
 def test_what_cannot_be_improved_is_refused(
     forewarn: Callable[..., Any], bags: Path, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from forewarn.errors import RecordingError
 from forewarn.files.remote import address
 from forewarn.learning.copies import Copies
+from forewarn.models import Provenance
 
 A, B = Path("a.jsonl"), Path("b.jsonl")
 ACCEPTED = "each recording once"
@@ -45,6 +46,17 @@ def test_any_other_recording_twice_is_refused(path: Path, allowed: bool) -> None
     assert copies.is_new(A, "0")
     with pytest.raises(RecordingError, match=ACCEPTED):
         copies.is_new(path, "0")
+
+
+def test_what_a_model_has_already_is_no_new_recording() -> None:
+    counted = [Provenance("a.jsonl", "0", 1.0, 10, 9), Provenance("learned while watching", "")]
+    copies = Copies(allowed=True, counted=counted)
+    with pytest.raises(RecordingError, match="which the model has already"):
+        copies.is_new(A, "0")
+    # Agents that are asked the same do the same; the rest of the trace is new.
+    assert not copies.is_new(run(B, 0), "0") and copies.is_new(run(B, 1), "1")
+    assert copies.left_out == [(run(B, 0), A)]
+    assert "1 run left out" in copies.remark()
 
 
 def test_a_remote_recording_that_gives_the_same_counts_may_be_a_copy() -> None:

@@ -8,6 +8,7 @@ from scores to probabilities come from the runs of other folds.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -94,7 +95,7 @@ class Judged:
     lead : Estimate
         Mean lead time over all violations, in seconds or steps; one that is missed counts as 0.
     thresholds : tuple of float
-        The lowest and the highest one that a fold was given.
+        The lowest and the highest one that a fold was given; infinite for no alert.
     unseen : float
         Share of the ticks at which its model did not know the state.
     differences : dict of str to Estimate
@@ -226,14 +227,13 @@ def best_point(
     *,
     ranks: int = MAX_THRESHOLDS,
     alert_share: float = math.inf,
-    otherwise: Callable[[Point], float | None] = lambda point: point.false_alarms_per_hour,
 ) -> Point:
     """Return the point of longest mean lead within a budget of false alarms an hour.
 
     A missed violation counts as 0 s. A tie is decided by what was detected and by fewer false
     alarms, and then as `tune` does. Where more scores occur, thresholds are tried at so many ranks.
     One alarm that never ends is a single false one: `alert_share` is how much of the time may be
-    spent in alert. If no threshold keeps to both, `otherwise` is to be least.
+    spent in alert. If no score that occurs keeps to both, the threshold is infinite, for no alert.
     """
     points = trade_off(traces, every_threshold(traces, ranks), rule=rule)
     merits: list[Any] = [
@@ -242,10 +242,10 @@ def best_point(
         else None
         for p in points
     ]
-    if not any(merits):
-        merits = [-(otherwise(p) or 0.0) for p in points]
     chosen = middle_of_best([p.threshold for p in points], merits)
-    assert chosen is not None
+    if chosen is None:
+        (never,) = trade_off(traces, [math.inf], rule=rule)
+        return never
     return points[chosen]
 
 
@@ -267,7 +267,9 @@ def _with_truth(one: Contender, first: Contender) -> Contender:
                 f"{one.name} and {first.name} were not asked at the same moments",
                 accepted="monitor files of the same clock, rate and time",
             )
-        found.append(theirs._replace(score=mine.score, unseen=mine.unseen))
+        # What is infinite would alert even at the threshold that stands for no alert.
+        score = np.minimum(mine.score, sys.float_info.max)
+        found.append(theirs._replace(score=score, unseen=mine.unseen))
     return Contender(one.name, one.rule, tuple(found), one.probabilities, one.states)
 
 
@@ -354,10 +356,7 @@ class _Figures:
         for fold in sorted(set(folds)):
             here = [i for i, at in enumerate(folds) if at == fold]
             others = [run for run, at in zip(one.runs, folds, strict=True) if at != fold]
-            if len(every_threshold(others)):
-                chosen.append(choose(others, one.rule).threshold)
-            else:
-                chosen.append(math.inf)
+            chosen.append(choose(others, one.rule).threshold)
             found = run_points([one.runs[i] for i in here], chosen[-1], rule=one.rule)
             for i, point in zip(here, found, strict=True):
                 points[i] = point

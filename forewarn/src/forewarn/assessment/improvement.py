@@ -3,7 +3,8 @@
 A predicate that is added splits the states. Half of the recordings choose: a greedy search adds the
 condition that lowers the cross-validated log loss most. The other half judges each step of the
 search: its recordings had no part in the choice, and each is judged by a chain that was not learned
-from it. Recordings are dealt out by their digests.
+from it. Recordings are dealt out by their digests, and those of a group, which are alike, by its
+name: they are in one half, are left out together, and count as one where chance is judged.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from forewarn.assessment.comparison import Estimate
 from forewarn.assessment.ranking import curve_of
 from forewarn.assessment.resampling import interval, resampled
 from forewarn.assessment.splitting import Cut, Recorded, Setting, Split
+from forewarn.learning.folds import dealt
 from forewarn.learning.thresholds import thresholds_between
 
 #: A risk counts as at least so much, and at most 1 minus that, or one surprise would decide all.
@@ -50,8 +52,8 @@ class Proposal(NamedTuple):
     area : Estimate
         What it adds there to the area under the precision-recall curve.
     p_value : float
-        Of no gain, by flipping signs over the recordings that judge; with Holm's correction over
-        all proposals.
+        Of no gain, by flipping signs over the recordings that judge, those of a group together;
+        with Holm's correction over all proposals.
     states : int
         States of the chain with it.
     """
@@ -125,8 +127,11 @@ def improve(
     Improvement
         The same for the same recordings, in whatever order.
     """
-    ordered = sorted(recorded, key=lambda one: one.digest)
-    choosing, judging = ordered[::2], ordered[1::2]
+    ordered = sorted(recorded, key=lambda one: (one.cluster, one.digest))
+    half = dealt([one.cluster for one in ordered], 2)
+    choosing, judging = (
+        [one for one, its in zip(ordered, half, strict=True) if its == number] for number in (0, 1)
+    )
     cuts: tuple[Cut, ...] = ()
     here = _Tried.of(choosing, (), setting, cuts)
     steps, tried = [], 0
@@ -163,19 +168,28 @@ def _proposal(
     chosen_by: float, cut: Cut, before: _Tried, after: _Tried, resamples: int
 ) -> Proposal:
     gains = before.losses - after.losses
-    places = range(len(gains))
+    alike: dict[str, list[int]] = {}
+    for place, one in enumerate(before.recorded):
+        alike.setdefault(one.cluster, []).append(place)
+    groups = [*alike.values()]
+
+    def of_groups(
+        figure: Callable[[_Tried, Sequence[int]], float], tried: _Tried, some: Sequence[list[int]]
+    ) -> float:
+        return figure(tried, [place for group in some for place in group])
 
     def drawn(figure: Callable[[_Tried, Sequence[int]], float]) -> Estimate:
         one, other = (
-            resampled(places, partial(figure, tried), resamples=resamples, seed=1)
+            resampled(groups, partial(of_groups, figure, tried), resamples=resamples, seed=1)
             for tried in (after, before)
         )
-        value = figure(after, places) - figure(before, places)
+        value = of_groups(figure, after, groups) - of_groups(figure, before, groups)
         return Estimate(value, *interval(one - other))
 
     loss, area = drawn(_Tried.loss_of), drawn(_Tried.area_of)
     gain = Estimate(-loss.value, -loss.high, -loss.low)
-    return Proposal(cut, chosen_by, gain, area, _flipped(gains), after.states)
+    p_value = _flipped(np.array([gains[group].sum() for group in groups]))
+    return Proposal(cut, chosen_by, gain, area, p_value, after.states)
 
 
 def _flipped(gains: Floats) -> float:
@@ -232,12 +246,14 @@ class _Tried:
     ) -> _Tried:
         """Learn from `others` and from the other folds, and judge each fold."""
         split = Split(setting, [*recorded, *others], cuts)
-        count = min(FOLDS, len(recorded))
+        clusters = [one.cluster for one in recorded]
+        count = min(FOLDS, len({*clusters}))
+        parts = dealt(clusters, max(count, 1))
         risks: list[Floats] = [np.zeros(0)] * len(recorded)
         base = [0.0] * len(recorded)
         states = 0
         for fold in range(count):
-            test = range(fold, len(recorded), count)
+            test = [i for i, part in enumerate(parts) if part == fold]
             rest = [i for i in range(len(split.recorded)) if i not in test]
             model, table = split.learned(rest)
             share = split.share(rest)
@@ -286,15 +302,16 @@ def _screened(recorded: Sequence[Recorded], here: _Tried, cuts: Sequence[Cut]) -
     """Yield the best two cuts of each source, those first that say most of what is wrong so far.
 
     What is wrong is the outcome minus the risk. Its sum where a condition holds, against what its
-    share of the variance would be, is compared with its scatter over whole recordings: ticks of one
-    recording depend on each other.
+    share of the variance would be, is compared with its scatter over whole recordings, or groups of
+    them: ticks of one recording depend on each other.
     """
     wrong = [
         one.followed[one.judged] - np.where(np.isnan(risk), base, risk)
         for one, risk, base in zip(recorded, here.risks, here.base, strict=True)
     ]
     residual = np.concatenate(wrong)
-    owner = np.repeat(np.arange(len(wrong)), [len(part) for part in wrong])
+    clusters = np.unique([one.cluster for one in recorded], return_inverse=True)[1]
+    owner = np.repeat(clusters, [len(part) for part in wrong])
     risk = np.concatenate([one.followed[one.judged] for one in recorded]) - residual
     weight = np.maximum(risk * (1.0 - risk), FLOOR)
     followed = np.concatenate([one.followed[one.judged] for one in recorded])

@@ -20,7 +20,7 @@ from forewarn.assessment.results import stale_remark
 from forewarn.assessment.sufficiency import Requirement
 from forewarn.config import MonitorSpec
 from forewarn.errors import ModelError, RecordingError, plural
-from forewarn.learning.copies import Copies
+from forewarn.learning.copies import Copies, counted_twice
 from forewarn.learning.danger_fit import FittedScore
 from forewarn.learning.executors import Executor, local, processes_for
 from forewarn.learning.pipeline import Learned, learn
@@ -112,7 +112,8 @@ def learn_model(
     compiled, scored, notes = _with_scores(
         compiled, recordings, others, executor, bars, allow_missing=allow_missing
     )
-    copies = Copies(allowed=True)
+    before = [origin for other in others for origin in other.provenance]
+    copies = Copies(allowed=True, counted=before)
     with bars(f"learning from {plural(len(recordings), 'recording')}") as tell:
         counted = learn(
             recordings,
@@ -139,9 +140,8 @@ def learn_model(
             model = with_estimates(compiled, model)
             groups = groups and groups.with_estimates(compiled)
     notes += _together(counted, compiled.spec)
-    remark = copies.remark()
     warnings = (
-        *((remark,) if remark else ()),
+        *filter(None, (copies.remark(), counted_twice(before))),
         *remarks(counted.reports, compiled.abstraction.clock.noun),
     )
     return LearnedModel(compiled, model, counted, scored, notes, warnings, groups)

@@ -82,7 +82,8 @@ class OutcomeWatcher:
         self._intervened.append(verdict.observation.intervened is not False)
         for name, slot in self._slots.items():
             value = verdict.values[slot]
-            self._scores[name].append(np.nan if value is None else float(value))
+            known = isinstance(value, (int, float))  # texts and lists are no probabilities
+            self._scores[name].append(float(value) if known else np.nan)
 
     def result(self) -> Watched:
         """Return what followed, for each property whose risk or bounds need it."""

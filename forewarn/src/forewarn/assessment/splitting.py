@@ -41,6 +41,8 @@ class Recorded(NamedTuple):
         violated yet.
     values : dict of str to ndarray, shape (n,)
         What may be cut, by the text of its expression; NaN where unknown.
+    group : str
+        Name of the group of recordings that it belongs to; empty if it is in none.
     """
 
     name: str
@@ -52,6 +54,12 @@ class Recorded(NamedTuple):
     followed: Bools
     judged: Bools
     values: dict[str, Floats]
+    group: str = ""
+
+    @property
+    def cluster(self) -> str:
+        """What is left out and drawn as a whole: the group, or the recording alone."""
+        return self.group or self.digest
 
 
 class Cut(NamedTuple):

@@ -9,6 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from forewarn.assessment.comparison import Contender, compare, violations_apart
 from forewarn.assessment.episodes import AlertRule
 from forewarn.assessment.replay import RecordedRun
@@ -47,7 +50,8 @@ that were not learned from it."""
 EPILOG = """\
 Differences are to the first monitor file, whose violations are everybody's. Intervals (95 %) come
 from resampling whole recordings. The threshold of a recording is chosen on those of other folds:
-the longest mean lead time within the budget, a missed violation counting as 0. The probability of a
+the longest mean lead time within the budget, a missed violation counting as 0; if none keeps to it,
+it never alerts. The probability of a
 rival is Platt's map of the rank of its value, fitted to other folds, too. Brier score, skill and
 ECE are over the moments at which all of them have a probability; for the area a state that a model
 has never seen counts as a warning, as it does for the policy.
@@ -338,9 +342,20 @@ def _contenders(
     rule = AlertRule(None, own.enter, own.exit, own.hold)
     traces = scored_runs(monitor, runs, name)
     for rival in rivals:
-        values = [next(s.values for s in run.signals if s.name == rival) for run in runs]
+        values = [_numbers(rival, run) for run in runs]
         scored = [
             replaced._replace(score=score, unseen=None)
             for replaced, score in zip(traces, values, strict=True)
         ]
         yield Contender(rival, rule, tuple(scored))
+
+
+def _numbers(rival: str, run: RecordedRun) -> NDArray[np.float64]:
+    """Return what a rival was at each moment; raises InputError if it is a text or a list."""
+    series = next(one for one in run.signals if one.name == rival)
+    if series.kind not in ("number", "truth"):
+        what = "a text" if series.kind == "text" else "a list"
+        raise InputError(
+            f"{rival} is {what} in {run.path}", key="--rival", accepted="a number or a truth value"
+        )
+    return series.values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,12 @@ def print_judged(name: str, rows: Sequence[Judged], clock: Clock, output: Output
         ">unseen",
     )
     output.table(columns, [_cells(row, clock) for row in rows])
+    silent = [row.name for row in rows if math.isinf(row.thresholds[1])]
+    if silent:
+        output.note(
+            f"note: {name}: {', '.join(silent)}: in some folds no threshold keeps to the budget "
+            "and to --alert-share; there it never alerts"
+        )
     for row in rows[1:]:
         told = ", ".join(
             f"{what} {_signed(row.differences[key])}"

@@ -24,11 +24,13 @@ from forewarn.config import MonitorSpec, parse_spec
 from forewarn.config.includes import with_fragments
 from forewarn.config.signals import SignalSpec
 from forewarn.config.yaml_text import parse_document
-from forewarn.errors import ConfigError, InputError
+from forewarn.errors import ConfigError, InputError, plural
 from forewarn.expressions import parse_expression
 from forewarn.expressions.functions.memory import MOST_MOMENTS
 from forewarn.files.outputs import write_output
+from forewarn.learning.copies import Copies
 from forewarn.learning.executors import NEARLY
+from forewarn.learning.folds import grouping_of
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import Smoothing
 from forewarn.monitoring.build import build_monitor
@@ -76,6 +78,13 @@ def run_improvement(
         )
     sources = dict(_sources(spec, compiled))
     recorded = _read(compiled, chosen, sources, recordings, output, allow_missing=allow_missing)
+    clusters = len({one.cluster for one in recorded})
+    if clusters < LEAST_RECORDINGS:
+        raise InputError(
+            f"{plural(clusters, 'group')} of recordings",
+            key="BAG",
+            accepted=f"{LEAST_RECORDINGS} or more: half of them choose, the others judge",
+        )
     if not any((one.followed & one.judged).any() for one in recorded):
         raise InputError(
             f"{chosen} is violated in none of the recordings",
@@ -141,6 +150,7 @@ def _read(
     monitor = build_monitor(wide, None)
     names = dict(zip(derived, sources, strict=True))
     validity = compiled.abstraction.validity(spec)
+    grouping, copies = grouping_of(spec), Copies(allowed=False)
     found = []
     with output.progress("reading") as tell:
         told = overall(recordings, tell)
@@ -152,6 +162,9 @@ def _read(
                 phases.append((seen.active is True, seen.intervened is not False))
 
             with open_recording(path) as recording:
+                digest = recording.digest()
+                copies.is_new(path, digest)  # one half would judge what the other one chose by
+                group = "" if grouping is None else grouping.of(recording)
                 run = replay(
                     monitor,
                     recording,
@@ -160,7 +173,6 @@ def _read(
                     on_verdict=note,
                     progress=lambda share, path=path: told(path, min(share, NEARLY)),  # type: ignore[misc]
                 )
-                digest = recording.digest()
             told(path, 1.0)
             track = run.tracks[list(spec.properties).index(chosen)]
             followed, known = outcomes(track)
@@ -186,6 +198,7 @@ def _read(
                         for series in run.signals
                         if series.name in names and series.kind in ("number", "truth")
                     },
+                    group,
                 )
             )
     shared = set.intersection(*(set(one.values) for one in found))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from forewarn.cli.common import add_output
 from forewarn.cli.output import Output
 from forewarn.errors import ModelError, plural
 from forewarn.files.outputs import check_output
+from forewarn.learning.copies import counted_twice
 from forewarn.models import CountModel, load_model, merge_models, save_model
 
 DESCRIPTION = """\
@@ -58,13 +58,8 @@ def run(options: Options, output: Output) -> int:
                 "and `forewarn learn --add-to` writes it down"
             )
     merged = merge_models(models)
-    digests = Counter(origin.digest for origin in merged.provenance if origin.digest)
-    for origin in merged.provenance:
-        if digests.pop(origin.digest, 1) > 1:
-            output.warn(
-                f"the recording {origin.recording} is in several of the models: it now counts more "
-                "than once, which feigns certainty"
-            )
+    if remark := counted_twice(merged.provenance):
+        output.warn(remark)
     save_model(merged, options.output)
     transitions = int(merged.counts.sum())
     output.say(

@@ -16,6 +16,7 @@ from forewarn.cli.purposes import without_known
 from forewarn.cli.replay_command import replay_all
 from forewarn.config.sections import Estimator
 from forewarn.errors import InputError, ModelError
+from forewarn.learning.copies import Copies
 from forewarn.learning.executors import Executor
 from forewarn.learning.folds import dealt
 from forewarn.learning.pipeline import learn
@@ -168,8 +169,10 @@ def _learned(
     """Return for each part what was learned from the others, and the monitor file it belongs to.
 
     Without danger scores each part is read once, and counts add up. Scores are fitted to all but
-    one part in turn.
+    one part in turn. A copy of a recording would be judged by what was learned from the other one,
+    whatever parts they are in.
     """
+    copies = Copies(allowed=False)
 
     def counted(paths: Sequence[Path], own: CompiledSpec) -> CountModel:
         watch = watch_for(with_estimator(own, "auto") if counts_all else own)
@@ -181,6 +184,7 @@ def _learned(
             executor=executor,
             allow_missing=allow_missing,
             watch=watch,
+            copies=copies,
             store=store,
         ).model
 

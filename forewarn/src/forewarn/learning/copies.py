@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from forewarn.errors import RecordingError
+from forewarn.errors import RecordingError, plural
 from forewarn.files.remote import RemotePath
+from forewarn.models import Provenance
 from forewarn.recordings.runs import trace_of
+
+LISTED = 3
 
 
 class Copies:
@@ -18,6 +23,8 @@ class Copies:
         Leave out runs of a trace that are in another trace, too: agents that are asked the same
         often do the same. A trace of which nothing is left, or any other recording, was given twice
         by mistake; without `allowed`, a run was, too.
+    counted : iterable of Provenance
+        Recordings that count already, in a model that others are added to.
 
     Attributes
     ----------
@@ -28,10 +35,11 @@ class Copies:
         same counts, and may be copies in two places.
     """
 
-    def __init__(self, *, allowed: bool) -> None:
+    def __init__(self, *, allowed: bool, counted: Iterable[Provenance] = ()) -> None:
         self.left_out: list[tuple[Path, Path]] = []
         self.alike: list[tuple[Path, Path]] = []
         self._allowed = allowed
+        self._known = {one.digest: Path(one.recording) for one in counted if one.digest}
         self._seen: dict[str, Path] = {}
         self._counted: dict[str, Path] = {}
         self._traces: set[Path] = set()
@@ -44,16 +52,17 @@ class Copies:
         counts : str
             A digest of what it gives, if that is known.
         """
-        first = self._seen.setdefault(digest, path)
+        known = self._known.get(digest)
+        first = known or self._seen.setdefault(digest, path)
         trace = trace_of(path)
-        if first == path:
+        if known is None and first == path:
             self._traces.add(path if trace is None else trace)
             other = self._counted.setdefault(counts, path) if counts else path
             if other != path and any(isinstance(one, RemotePath) for one in (path, other)):
                 self.alike.append((path, other))
             return True
         if trace is None or not self._allowed:
-            raise _twice(path, first)
+            raise _twice(path, first, "" if known is None else ", which the model has already")
         self.left_out.append((path, first))
         return False
 
@@ -87,14 +96,28 @@ class Copies:
         path, first = self.left_out[0]
         number = len(self.left_out)
         return (
-            f"{number} run{'' if number == 1 else 's'} left out, because another trace holds the "
+            f"{plural(number, 'run')} left out, because another trace holds the "
             f"same data: {path.name} is {first.name}{', and so on' if number > 1 else ''}"
         )
 
 
-def _twice(path: Path, first: Path) -> RecordingError:
+def counted_twice(origins: Sequence[Provenance]) -> str:
+    """Say which recordings several models have that were merged; empty if there is none."""
+    times = Counter(one.digest for one in origins if one.digest)
+    names = {one.digest: one.recording for one in origins if times[one.digest] > 1}
+    if not names:
+        return ""
+    listed = ", ".join([*names.values()][:LISTED])
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return (
+        f"{plural(len(names), 'recording')} in several of the models, now counted more than once, "
+        f"which feigns certainty: {listed}{more}"
+    )
+
+
+def _twice(path: Path, first: Path, where: str = "") -> RecordingError:
     return RecordingError(
-        f"holds the same data as {first}",
+        f"holds the same data as {first}{where}",
         file=path,
         accepted="each recording once: counting it twice would feign certainty",
     )

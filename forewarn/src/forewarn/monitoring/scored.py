@@ -61,12 +61,12 @@ class Scored:
     def odds(self, values: Sequence[Any] | Mapping[int, Any]) -> float | None:
         """Return what scores among the values of signals multiply odds by.
 
-        None unless all of them are known and within [0, 1].
+        None unless all of them are known numbers within [0, 1].
         """
         total = 0.0
         for slot, weight in self._pairs:
             score = values[slot]
-            if score is None or not 0.0 <= score <= 1.0:
+            if not isinstance(score, (int, float)) or not 0.0 <= score <= 1.0:
                 return None
             if score < LEAST_SCORE:
                 score = LEAST_SCORE

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from forewarn.checking.credible import Question
+from forewarn.errors import plural
 from forewarn.learning.estimates.crossing import BY_NAME, Crossed, cross, logit
 from forewarn.learning.estimates.problem import Bools, Floats, Problem, Sample, Setting
 from forewarn.learning.estimates.stack import choose_line, held_weights, mixed, prior
@@ -37,7 +38,8 @@ def choose(model: CountModel, question: Question, judged: Judged, asked: str) ->
     rows = problem.rows
     np.add.at(followed, rows.recording, rows.followed)
     violated = int((followed > 0).sum())
-    together = "those of a group count as one" if problem.recordings < len(model.shards) else ""
+    grouped = any(shard.group for shard in model.shards)
+    together = "those of a group count as one" if grouped else ""
     blank = Estimate(
         judged=judged,
         asked=asked,
@@ -52,7 +54,7 @@ def choose(model: CountModel, question: Question, judged: Judged, asked: str) ->
     if violated < FEWEST[asked]:
         counted = f" ({together})" if together else ""
         reason = (
-            f"a violation follows in {violated} recordings{counted}, and it takes "
+            f"a violation follows in {plural(violated, 'recording')}{counted}, and it takes "
             f"{FEWEST[asked]} to judge {asked}"
         )
         return replace(blank, reason=reason)
@@ -101,8 +103,11 @@ def _stacked(blank: Estimate, crossed: Crossed) -> Estimate:
     losses = [*blank.losses, plain.loss]
     scores = np.nan_to_num(crossed.scores).T
     known = np.asarray(~np.isnan(crossed.scores).any(axis=1))
-    scored = None
-    if len(scores) and (crossed.followed[known] > 0).any():
+    scored, unusable = None, ""
+    if len(scores) and not (crossed.followed[known] > 0).any():
+        names = ", ".join(blank.judged.scores)
+        unusable = f"no violation follows a moment at which scores are in [0, 1]: {names} left out"
+    elif len(scores):
         scored = _sum(crossed, known, len(scores))
         losses += [
             crossed.loss(f"score {name}", mixed(odds[:, None], np.array([0.0, 1.0])), known)
@@ -112,7 +117,7 @@ def _stacked(blank: Estimate, crossed: Crossed) -> Estimate:
     return replace(
         blank,
         chosen="stack",
-        reason="; ".join(filter(None, (blank.reason, "weights held near fixed ones"))),
+        reason="; ".join(filter(None, (blank.reason, unusable, "weights held near fixed ones"))),
         plain=plain.mixture,
         calibration=plain.line,
         scored=None if scored is None else scored.mixture,
@@ -201,6 +206,6 @@ def in_words(estimate: Estimate) -> str:
         sentence += f"; calibrated, log-odds times {line.slope:.2f} {line.intercept:+.2f}"
     chosen = f"; {estimate.reason}" if estimate.asked == "auto" else ""
     return (
-        f"{sentence} (from {estimate.recordings} recordings, {estimate.with_violations} with "
-        f"violations{chosen})"
+        f"{sentence} (from {plural(estimate.recordings, 'recording')}, "
+        f"{estimate.with_violations} with violations{chosen})"
     )
