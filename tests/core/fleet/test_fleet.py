@@ -131,6 +131,23 @@ def test_a_run_goes_on_after_the_scheduler_has_died(
     assert same(model, given, tmp_path)
 
 
+def test_who_does_not_answer_is_named_in_one_line(
+    fleet: Any, given: Given, tmp_path: Path
+) -> None:
+    """A store that lets nobody list it, and an address that is none."""
+    gateway = fleet.gateway()
+    gateway.decide = lambda request: 403
+    arguments = (given.url, "-c", given.config, "-o", tmp_path / "model.json")
+    result = fleet.forewarn("learn", *arguments, gateway=gateway)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"forewarn learn: error: {given.url}: cannot be listed (")
+    assert result.stderr.count("\n") == 1
+    result = fleet.forewarn("learn", *arguments, "--on", "nonsense")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "nonsense: --on: no scheduler answers" in result.stderr
+    assert result.stderr.count("\n") == 1, "nor is anything said when the process ends"
+
+
 def test_a_worker_of_another_version_is_refused_by_name(
     fleet: Any, given: Given, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ scheduler nor client has to remember more of them, however many recordings there
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import pickle
 import socket
@@ -110,6 +111,8 @@ class Cluster:
             if name.startswith("distributed"):
                 logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters we say
         try:
+            # A client that nobody answers would wait for another minute when it is collected.
+            asyncio.run(_reached(self.address))
             client = distributed.Client(self.address, timeout=PATIENCE, set_as_default=False)
         except (OSError, ValueError) as error:
             raise InputError(
@@ -141,6 +144,16 @@ class Cluster:
             if found != code_version():
                 raise other_version(worker, str(found))
         return sum(threads.values())
+
+
+async def _reached(address: str) -> None:
+    """Connect to a scheduler; raises OSError or ValueError if none answers."""
+    from distributed import Security
+    from distributed.comm import connect
+
+    given = Security().get_connection_args("client")
+    found = await connect(address, timeout=PATIENCE, **given)
+    await found.close()
 
 
 def call_of_version(version: str, task: bytes, path: Path) -> Any:

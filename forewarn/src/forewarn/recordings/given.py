@@ -20,11 +20,20 @@ def existing_recordings(
     """Return the paths of all recordings in `paths`, with the `part` of each that is asked for.
 
     With a monitor file whose clock is steps, each run within a trace is one.
+
+    Raises
+    ------
+    RecordingError
+        If there is none, or the store of a URL does not answer.
     """
     key = None if spec is None else spec.episode_key
     found: dict[Path, None] = {}
     for pattern in paths:
-        matching = expanded(pattern)
+        try:
+            matching = expanded(pattern)
+        except OSError as error:
+            reason = error.strerror or error
+            raise RecordingError(f"cannot be listed ({reason})", file=pattern) from error
         if not matching:
             raise RecordingError(
                 "no file has such a name", file=pattern, accepted="a pattern that matches some"
