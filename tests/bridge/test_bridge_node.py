@@ -233,6 +233,8 @@ def test_nodes_of_another_quality_are_told_and_end_no_bridge_that_is_taken_down(
     node = BridgeNode(context=listener.context, parameter_overrides=overrides)
     served = make_executor(executor, node)
     latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    # Who listens as everybody does is not told of.
+    listener.node.create_subscription(Signals, "/monitor/input/signals", lambda _: None, 10)
     for _ in range(3):
         assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
         assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS

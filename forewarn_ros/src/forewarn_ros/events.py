@@ -39,19 +39,29 @@ def apart(
     node : Node
         Sees the graph, and owns both.
     """
+    senders, takers = node.get_publishers_info_by_topic, node.get_subscriptions_info_by_topic
+    # Of its own, too, the graph has the quality in force: a profile has defaults that say nothing.
     ends = [
         *(
-            (topic.topic_name, info, topic.qos_profile, info.qos_profile)
-            for topic in publishers
-            for info in node.get_subscriptions_info_by_topic(topic.topic_name)
+            (topic, info, own.qos_profile, info.qos_profile)
+            for topic in dict.fromkeys(one.topic_name for one in publishers)
+            for own in _own(node, senders(topic))
+            for info in takers(topic)
         ),
         *(
-            (topic.topic_name, info, info.qos_profile, topic.qos_profile)
-            for topic in subscriptions
-            for info in node.get_publishers_info_by_topic(topic.topic_name)
+            (topic, info, info.qos_profile, own.qos_profile)
+            for topic in dict.fromkeys(one.topic_name for one in subscriptions)
+            for own in _own(node, takers(topic))
+            for info in senders(topic)
         ),
     ]
     for topic, info, offered, asked in ends:
         match, why = qos_check_compatible(offered, asked)
         if match == QoSCompatibility.ERROR:
             yield f"no messages on {topic} between {owner(info)} and {node.get_name()}: {why}"
+
+
+def _own(node: Node, infos: Iterable[Any]) -> list[Any]:
+    """Return the first endpoint that belongs to a node, if there is one."""
+    name = node.get_fully_qualified_name()
+    return [info for info in infos if owner(info) == name][:1]

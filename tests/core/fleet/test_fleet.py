@@ -131,9 +131,7 @@ def test_a_run_goes_on_after_the_scheduler_has_died(
     assert same(model, given, tmp_path)
 
 
-def test_who_does_not_answer_is_named_in_one_line(
-    fleet: Any, given: Given, tmp_path: Path
-) -> None:
+def test_who_does_not_answer_is_named_in_one_line(fleet: Any, given: Given, tmp_path: Path) -> None:
     """A store that lets nobody list it, and an address that is none."""
     gateway = fleet.gateway()
     gateway.decide = lambda request: 403

@@ -203,8 +203,7 @@ class Alerts:
         for alert in waiting:
             self._open[alert.name] = alert.id
             if lost:
-                # The clock may have jumped back meanwhile: no alert ends before it began.
-                self._end(alert.name, max(time_ns, alert.warned_ns, alert.acted_ns), lost)
+                self._end(alert.name, time_ns, lost)
         return bool(waiting)
 
     def command(self, event: Event) -> None:
@@ -264,7 +263,10 @@ class Alerts:
         number = self._open.pop(name, None)
         if number is None:
             return False
-        self.all[number] = self.all[number]._replace(ended_ns=time_ns, end_reason=reason)
+        alert = self.all[number]
+        # The clock may have jumped back: no alert ends before it began.
+        ended_ns = max(time_ns, alert.warned_ns, alert.acted_ns)
+        self.all[number] = alert._replace(ended_ns=ended_ns, end_reason=reason)
         return True
 
     def _why(self, row: RiskRow) -> str:
