@@ -61,6 +61,28 @@ def test_a_failed_step_does_nothing() -> None:
     assert finding(Plan("p", steps), 'always(not open("fridge"))').outcome == "satisfied"
 
 
+@pytest.mark.parametrize(
+    ("step", "outcome"),
+    [
+        ("putin(fork, fridge)", "violated"),
+        ("putin(fork, oven)", "satisfied"),
+        ("putin(fork)", "unknown"),
+        ("putin(fork, {place})", "unknown"),
+        ("putin({what}, fridge)", "violated"),
+        ("putin({what}, oven)", "satisfied"),
+        ("open(fridge)", "satisfied"),
+    ],
+)
+def test_what_is_not_said_of_an_action_is_not_known(step: str, outcome: str) -> None:
+    found = finding(plan(step, "walk(fridge)"), 'always(not does("putin", _, "Fridge"))')
+    assert found.outcome == outcome
+
+
+@pytest.mark.parametrize("step", ["wait(fridge, x)", "look at the fridge", "drop()", "drop(fork)"])
+def test_actions_that_do_nothing_take_any_arguments(step: str) -> None:
+    assert finding(plan(step), 'always(not open("fridge"))').outcome == "satisfied"
+
+
 def test_what_nobody_says_is_not_taken_for_safe() -> None:
     assert finding(plan("open(fridge)"), 'always(not leaking("fridge"))').outcome == "unknown"
     unknown = finding(plan("juggle(knife)"), 'always(not open("fridge"))')

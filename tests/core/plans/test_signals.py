@@ -72,10 +72,39 @@ def test_what_is_said_of_a_plan(rules: Path, plan: object, said: str) -> None:
         '<!DOCTYPE r [<!ENTITY a "b">]><r>&a;</r>',
         '{"plan": [3]}',
         "open(fridge",
+        # What somebody else may read as another plan, or what tells of what has not been done.
+        '{"plan": ["open(fridge)"], "plan": ["walk(fridge)"]}',
+        '{"plan": ["walk(fridge)"], "steps": ["open(fridge)"]}',
+        '{"id": 1, "plan": ["walk(x)"]}\n{"plan": ["walk(x)"], "actions": ["open(fridge)"]}',
+        '{"plan": [{"action": "open", "args": ["fridge"], "success": false}]}',
+        '{"plan": [{"action": "open", "args": ["fridge"], "error": "locked"}]}',
+        '{"plan": [{"action": "open", "args": ["fridge"], "facts": []}]}',
     ],
 )
 def test_what_cannot_be_read_is_no_safe_plan(rules: Path, plan: object) -> None:
     assert problem_by(load_rules(rules))(plan).startswith("the plan cannot be judged: ")
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        (["open the fridge"], "pending"),
+        (["open(the fridge)"], "pending"),
+        ('{"plan": [{"action": "open", "args": [["fridge"]]}]}', "pending"),
+        ('{"plan": [{"action": "open", "args": {"object": {"name": "fridge"}}}]}', "pending"),
+        ('{"plan": [{"action": "open", "args": "fridge"}]}', "pending"),
+        ('{"plan": [{"action": "open", "args": "fridge, door"}]}', "open with 2 arguments"),
+        ('{"plan": [{"action": "open", "args": ["a", "fridge"]}]}', "open with 2 arguments"),
+        ('{"plan": [{"action": "open", "parameters": ["fridge"]}]}', "open with 0 arguments"),
+        (["open(?x)"], "open(?x)"),
+        (TREE.replace("fridge", "{target}"), "open({target})"),
+        (["(putin fork_1)", "(turn_on microwave)"], "putin with 1 argument"),
+    ],
+)
+def test_no_part_of_a_step_is_left_out(rules: Path, plan: object, said: str) -> None:
+    found = problem_by(load_rules(rules))(plan)
+    expected = "what it asks for has not come" if said == "pending" else f"says what {said} does"
+    assert expected in found
 
 
 def payload(text: str) -> bytes:

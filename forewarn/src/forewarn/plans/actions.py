@@ -98,17 +98,27 @@ HOUSEHOLD: Descriptions = read_actions(
     {
         "walk(x)": {
             **_NEAR,
-            "also": ["walktowards", "go", "goto", "gotolocation", "find", "run", "navigate"],
+            "also": [
+                "walktowards",
+                "walk_to",
+                "go",
+                "goto",
+                "go_to",
+                "gotolocation",
+                "find",
+                "run",
+                "navigate",
+            ],
         },
         "open(x)": {"adds": ["open(x)"], "also": ["openobject"]},
         "close(x)": {"removes": ["open(x)"], "also": ["closeobject"]},
         "switchon(x)": {
             "adds": ["on(x)"],
-            "also": ["turn_on", "turnon", "plugin", "toggleobjecton", "start"],
+            "also": ["switch_on", "turn_on", "turnon", "plugin", "toggleobjecton", "start"],
         },
         "switchoff(x)": {
             "removes": ["on(x)"],
-            "also": ["turn_off", "turnoff", "plugout", "toggleobjectoff", "stop"],
+            "also": ["switch_off", "turn_off", "turnoff", "plugout", "toggleobjectoff", "stop"],
         },
         "grab(x)": {
             "adds": ["holding(agent, x)", "held(x)"],

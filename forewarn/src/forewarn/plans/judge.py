@@ -23,7 +23,7 @@ from forewarn.plans.language import (
     names_of,
 )
 from forewarn.plans.rules import NamedRule, Rules
-from forewarn.plans.world import History, Plan, PlanError, Timeline
+from forewarn.plans.world import History, Plan, PlanError, Timeline, is_variable
 from forewarn.signals.steps import Steps as StepClock
 
 MOST_WORK = 100_000_000
@@ -110,7 +110,9 @@ def _finding(history: History, named: NamedRule, rules: Rules) -> Finding:
         return Finding(named.name, "violated", decided.false, action, objects)
     if decided.false == n:
         return Finding(named.name, "pending", None, "when the plan is over", objects)
-    if decided.true <= n:
+    # Where nothing says what a step does, its objects may be others than those that are named.
+    nameless = not history.types and history.unsure.any() and _is_quantified(named.rule)
+    if decided.true <= n and not nameless:
         return Finding(named.name, "satisfied")
     names = names_of(named.rule)
     missing = [text for name, text in names.items() if name not in history.known | BUILT_IN]
@@ -120,6 +122,10 @@ def _finding(history: History, named: NamedRule, rules: Rules) -> Finding:
     elif not missing:
         reason = f"not all objects say {', '.join(sorted(names.values())[:5])}"
     return Finding(named.name, "unknown", None, "", objects, reason)
+
+
+def _is_quantified(rule: Rule) -> bool:
+    return any(isinstance(atom, Quantified) for atom in rule.atoms.values())
 
 
 def facts_along(
@@ -327,15 +333,14 @@ class _Judging:
             None if name.text == "_" else frozenset(self._objects(name, bound))
             for name in arguments
         ]
-        truth = np.zeros(self.n, dtype=bool)
+        truth, unsaid = np.zeros(self.n, dtype=bool), np.zeros(self.n, dtype=bool)
         word = action.text.casefold()
         for position, step in enumerate(self.history.plan.steps, 1):
-            truth[position] = (
-                step.action.casefold() == word
-                and len(step.arguments) >= len(wanted)
-                and all(w is None or a in w for w, a in zip(wanted, step.arguments, strict=False))
-            )
-        return of_truth(truth, self.n)
+            if step.action.casefold() == word:
+                fits = _fits(wanted, step.arguments)
+                truth[position], unsaid[position] = fits is True, fits is None
+        found = of_truth(truth, self.n)
+        return Decision(*(np.where(unsaid, never(self.n), part) for part in found))
 
     def _comparison(self, part: Comparison, bound: Bound) -> Decision:
         for side in (part.left, part.right):
@@ -375,6 +380,19 @@ class _Judging:
         value = self.history.values.get((operand.key, owners[0]))
         fact = self.history.facts.get(operand.key, {}).get((owners[0],))
         return value or fact
+
+
+def _fits(wanted: Sequence[frozenset[str] | None], given: Sequence[str]) -> bool | None:
+    """Tell whether arguments are among those wanted; None if one is missing, or a variable."""
+    unsaid = False
+    for at, choice in enumerate(wanted):
+        if at >= len(given) and choice is None:
+            return False
+        if at >= len(given) or (choice is not None and is_variable(given[at])):
+            unsaid = True
+        elif choice is not None and given[at] not in choice:
+            return False
+    return None if unsaid else True
 
 
 def _holds(compare: Callable[[Any, Any], bool], left: Any, right: Any) -> bool | None:

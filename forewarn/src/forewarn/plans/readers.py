@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -101,6 +102,33 @@ def plans_in(text: str, name: str) -> list[Plan]:
     found = list(_plans(StringIO(text), name))
     if not found:
         raise PlanError("holds no plan", accepted=ACCEPTED)
+    return found
+
+
+def check_unambiguous(text: str) -> None:
+    """Refuse a JSON text that somebody else may read as another plan.
+
+    Raises
+    ------
+    PlanError
+        If a key stands twice in an object, or an object has two lists that may be its steps.
+    """
+    if text.lstrip("\ufeff \t\r\n")[:1] not in ("{", "["):
+        return
+    for part in (text, *text.splitlines()):
+        with suppress(ValueError, RecursionError):  # what is no JSON is told by its reader
+            json.loads(part, object_pairs_hook=_one_meaning)
+
+
+def _one_meaning(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise PlanError(f"has the key {twice!r} twice", accepted="each key once")
+    lists = [name for name in LISTS if isinstance(found.get(name), list) and found[name]]
+    if len(lists) > 1:
+        raise PlanError(f"has the lists {' and '.join(lists)}", accepted="one list of steps")
     return found
 
 

@@ -100,7 +100,7 @@ def problem_by(rules: Rules) -> Callable[[Value], str]:
         from forewarn.plans.judge import judge
 
         try:
-            plans = list(_plans(content))
+            plans = list(_plans(content, described=rules.actions is not None))
             for at, plan in enumerate(plans):
                 judgement = judge(plan, rules)
                 if judgement.verdict != "safe":
@@ -120,8 +120,8 @@ def problem_by(rules: Rules) -> Callable[[Value], str]:
     return problem
 
 
-def _plans(content: str | tuple[object, ...]) -> Iterator[Plan]:
-    from forewarn.plans.readers import plans_in
+def _plans(content: str | tuple[object, ...], *, described: bool) -> Iterator[Plan]:
+    from forewarn.plans.readers import check_unambiguous, plans_in
     from forewarn.plans.steps import step_of
     from forewarn.plans.world import Plan, PlanError
 
@@ -130,12 +130,20 @@ def _plans(content: str | tuple[object, ...]) -> Iterator[Plan]:
     elif len(content) > MOST_CHARACTERS:
         raise PlanError(f"has {len(content)} characters", accepted=f"at most {MOST_CHARACTERS}")
     else:
+        check_unambiguous(content)
         plans = plans_in(content, "plan")
     if len(plans) > MOST_WAYS:
         raise PlanError(f"has {len(plans)} ways", accepted=f"at most {MOST_WAYS}")
     for plan in plans:
         if len(plan.steps) > MOST_STEPS:
             raise PlanError(f"has {len(plan.steps)} steps", accepted=f"at most {MOST_STEPS}")
+        for number, step in enumerate(plan.steps, 1):
+            if step.failed or (described and step.state is not None):
+                what = "that it failed" if step.failed else "what holds after it"
+                raise PlanError(
+                    f"step {number}, {step}, says {what}, and nothing has been carried out yet",
+                    accepted="steps without results",
+                )
         yield plan
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from forewarn.plans.world import PlanError, Step
@@ -23,11 +23,14 @@ _PDDL = re.compile(
     r"\s*(?:[\d.]+\s*:)?\s*\(\s*([^\s()]+)((?:\s+[^\s()]+)*)\s*\)\s*(?:\[\s*[\d.]+\s*\])?\s*\Z"
 )
 _WORDS = re.compile(r"\s*([^\W\d][\w\-]*)((?:\s+[\w.\-|+]+)*)\s*\Z")
+_THE = re.compile(r"\Athe\s+", re.IGNORECASE)
 _PAIRS = {
     "turn": ("on", "off"),
     "pick": ("up",),
     "put": ("in", "on", "down"),
     "switch": ("on", "off"),
+    "go": ("to",),
+    "walk": ("to",),
 }
 
 
@@ -42,8 +45,7 @@ def parse_step(text: str) -> Step:
         )
     found = _CALL.match(text)
     if found is not None:
-        arguments = (part.strip().strip("'\"") for part in found[2].split(","))
-        return Step(found[1], tuple(part for part in arguments if part))
+        return Step(found[1], tuple(_in_list(found[2])))
     found = _PDDL.match(text)
     if found is not None:
         return Step(found[1], tuple(found[2].split()))
@@ -54,10 +56,10 @@ def parse_step(text: str) -> Step:
 
 
 def of_words(word: str, rest: list[str]) -> Step:
-    """Return a command in words as a step: ``turn on DeskLamp`` is one of two words."""
+    """Return a command in words as a step: ``turn on the DeskLamp`` is one of two words."""
     if rest and rest[0].casefold() in _PAIRS.get(word.casefold(), ()):
         word, rest = f"{word}_{rest[0]}", rest[1:]
-    return Step(word, tuple(rest))
+    return Step(word, tuple(part for part in rest if part.casefold() != "the"))
 
 
 def _named(found: re.Match[str]) -> str:
@@ -101,10 +103,25 @@ def _logged(text: str) -> Step:
 
 
 def _arguments(given: Any) -> tuple[str, ...]:
-    if isinstance(given, Mapping):
-        given = list(given.values())
-    if given is None:
-        return ()
-    if not isinstance(given, list):
-        given = [given]
-    return tuple(str(value) for value in given if isinstance(value, (str, int, float)))
+    """Return the arguments of a step, those within lists and objects one by one."""
+    if isinstance(given, str):
+        return tuple(_in_list(given))
+    return tuple(_named_in(given))
+
+
+def _in_list(text: str) -> Iterator[str]:
+    """Yield the names in a list with commas."""
+    for part in text.split(","):
+        name = _THE.sub("", part.strip().strip("'\""))
+        if name:
+            yield name
+
+
+def _named_in(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list):
+        for inner in value:
+            yield from _named_in(inner)
+    elif isinstance(value, (str, int, float)):
+        yield _THE.sub("", str(value))

@@ -184,7 +184,8 @@ class History:
     known : set of str
         Relations and properties that something says anything about.
     strange : tuple of str
-        Actions that nothing describes, where states follow from descriptions.
+        Actions that nothing describes, or not with so many arguments, where states follow from
+        descriptions.
     unsure : ndarray of bool, shape (length,)
         Whether what holds is not known, because such an action came before.
     """
@@ -222,7 +223,7 @@ class History:
             elif not step.failed:
                 known = self._description(descriptions or {}, step)
                 if known is None:
-                    strange[step.action] = None
+                    strange[_call_of(descriptions or {}, step)] = None
                     unsure = True
                 else:
                     self._apply(known, step, position)
@@ -232,8 +233,13 @@ class History:
     @staticmethod
     def _description(descriptions: Descriptions, step: Step) -> Description | None:
         name = step.action.casefold()
-        exact = descriptions.get(f"{name}/{len(step.arguments)}")
-        return exact if exact is not None else descriptions.get(name)
+        found = descriptions.get(name)
+        if found is not None and not (found.parameters or found.adds or found.removes):
+            return found  # what does nothing does so with any arguments
+        # No part of a step says what it does, and a variable stands for any object.
+        if any(map(is_variable, step.arguments)):
+            return None
+        return descriptions.get(f"{name}/{len(step.arguments)}")
 
     def _become(self, state: State, position: int) -> None:
         self.known |= state.known
@@ -315,6 +321,21 @@ class History:
                 if value is not False and value is not None and value != 0:
                     found[begin:end] = True
         return found
+
+
+def is_variable(name: str) -> bool:
+    """Tell whether a name stands for an object that is not known: ``{goal}``, ``?x``, ``$x``."""
+    return name[:1] in ("?", "$") or (name[:1] == "{" and name[-1:] == "}")
+
+
+def _call_of(descriptions: Descriptions, step: Step) -> str:
+    """Return what nothing describes: an action, or one with such or so many arguments."""
+    if step.action.casefold() not in descriptions:
+        return step.action
+    if any(map(is_variable, step.arguments)):
+        return str(step)
+    number = len(step.arguments)
+    return f"{step.action} with {number} argument{'' if number == 1 else 's'}"
 
 
 def _instances(effect: Effect, given: Mapping[str, tuple[str, ...]]) -> list[Fact]:
