@@ -30,7 +30,10 @@ from forewarn.logic.specification import compile_spec
 from forewarn.monitoring.build import build_without_bounds, with_estimates
 from forewarn.monitoring.session import Session
 from forewarn.monitoring.step import Monitor
-from forewarn.states.danger import Ensemble, Scoring
+from forewarn.states.danger import Ensemble, Scoring, lags_of
+
+EVER = 2 * MOST_TREES
+"""Trees that a fit has at the most: of all features, and of the present alone."""
 
 DANGER = "danger: {ahead: {for: n0, history: 1.0}}\n"
 
@@ -66,7 +69,7 @@ def measure_score(scoring: Scoring, ticks: int) -> list[float]:
     """Time the evaluation of a score, moment by moment, in microseconds."""
     cell, times = scoring.start, []
     for values in walk(ticks, seed=99):
-        row = [*values.values()]
+        row = [*values.values()] * (len(scoring.signals) // len(values))
         begin = time.thread_time_ns()
         _, cell = scoring.advance(cell, scoring.row(row))
         times.append((time.thread_time_ns() - begin) / 1e3)
@@ -92,13 +95,13 @@ def drawn(features: int) -> Ensemble:
     feature: list[int] = []
     threshold: list[float] = []
     left: list[int] = []
-    for tree in range(MOST_TREES):
+    for tree in range(EVER):
         feature += [draw.randrange(features) for _ in range(inner)] + [-1] * (nodes - inner)
         threshold += [draw.uniform(0.0, 0.8) for _ in range(inner)] + [0.0] * (nodes - inner)
         left += [tree * nodes + 2 * i + 1 for i in range(inner)] + [-1] * (nodes - inner)
     return Ensemble(
         base=0.0,
-        roots=tuple(range(0, MOST_TREES * nodes, nodes)),
+        roots=tuple(range(0, EVER * nodes, nodes)),
         feature=tuple(feature),
         threshold=tuple(threshold),
         left=tuple(left),
@@ -108,6 +111,21 @@ def drawn(features: int) -> Ensemble:
         needed=(0,) * features,
         line=((0.1, 0.0, -1.0, 1.0),) * features,
     )
+
+
+def widened(scoring: Scoring, times: int, moments: int) -> Scoring:
+    """Return a score over so many times the signals, which looks back for so many moments."""
+    assert scoring.fit is not None
+    signals = tuple(f"{name}_{i}" for i in range(times) for name in scoring.fit.signals)
+    fit = replace(
+        scoring.fit,
+        signals=signals,
+        moments=moments,
+        lags=lags_of(moments),
+        directions=(0,) * len(signals),
+    )
+    fit = replace(fit, ensemble=drawn(len(fit.features)))
+    return replace(scoring, signals=signals, moments=moments, fit=fit)
 
 
 def measure(recordings: int = 8, length: int = 1_200, ticks: int = 20_000) -> list[Table]:
@@ -120,14 +138,16 @@ def measure(recordings: int = 8, length: int = 1_200, ticks: int = 20_000) -> li
     scored = sum(prop.scored is not None for prop in foreseeing.properties)
     largest = replace(scoring.fit, ensemble=drawn(len(scoring.fit.features)))
     alone = measure_score(replace(scoring, fit=largest), ticks)
+    wide = measure_score(widened(scoring, 6, 50), ticks)
     fitted = measure_score(scoring, ticks)
     without, with_both = measure_ticks([plain, foreseeing], ticks)
     trees = len(scoring.fit.ensemble.roots)
     name = "danger score, 8 signals, 1 s of history"
     rows: list[tuple[Cell, ...]] = [
         (f"{name}, {trees} trees and a line: a step", "us", sum(fitted) / ticks, Target(20.0)),
-        (f"{name}, {MOST_TREES} trees and a line: a step", "us", sum(alone) / ticks, Target(20.0)),
-        (f"{name}, {MOST_TREES} trees and a line: p99", "us", quantile(alone, 0.99), None),
+        (f"{name}, {EVER} trees and a line: a step", "us", sum(alone) / ticks, Target(20.0)),
+        (f"{name}, {EVER} trees and a line: p99", "us", quantile(alone, 0.99), None),
+        ("the same with 48 signals, 5 s of history: a step", "us", sum(wide) / ticks, None),
         ("tick without score and estimate: p50", "us", quantile(without, 0.5), None),
         ("tick with both: p50", "us", quantile(with_both, 0.5), None),
         (

@@ -117,15 +117,18 @@ def test_recordings_are_added_to_the_same_fit_only(
 ) -> None:
     file, config = world / "monitor.model.json", world / "monitor.yaml"
     grown = tmp_path / "grown.json"
+    store, anew = tmp_path / "store", "danger scores were fitted anew"
     words = ("learn", world / "test", "-c", config, "-o", grown, "--add-to", file, "-j1")
-    assert forewarn(*words).code == 0
+    added = forewarn(*words, "--store", store)
+    assert added.code == 0 and anew not in added.err
     both = load_model(grown)
     assert both.danger == model.danger and both.digest == model.digest
     assert int(both.counts.sum()) > int(model.counts.sum())
     assert len(model.grown_from) == len(both.grown_from) == 16 < len(both.provenance)
     other = tmp_path / "other.json"
     traces = sorted((world / "train").glob("*.jsonl"))[:14]
-    assert forewarn("learn", *traces, "-c", config, "-o", other, "-j1").code == 0
+    fitted = forewarn("learn", *traces, "-c", config, "-o", other, "-j1", "--store", store)
+    assert fitted.code == 0 and anew in fitted.err
     result = forewarn("merge", file, other, "-o", tmp_path / "merged.json")
     assert result.code == 2 and "danger" in result.err and "--add-to" in result.err
     plain = tmp_path / "plain.yaml"

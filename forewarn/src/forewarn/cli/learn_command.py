@@ -189,15 +189,24 @@ def _remark(
     learned: LearnedModel, options: Options, others: Sequence[CountModel], output: Output
 ) -> None:
     """Print what the user should know of how the model was learned."""
+    counted = learned.counted
     for note in learned.notes:
         output.note(f"note: {note}")
-    for problem in learned.counted.problems[:LISTED]:
+    for problem in counted.problems[:LISTED]:
         output.warn(problem)
     if options.store is not None:
-        found = plural(len(learned.counted.reports), "shard")
-        output.note(f"{learned.counted.kept} of {found} from the store")
-    if learned.counted.fetched:
-        output.note(f"{learned.counted.fetched / 1e6:.3g} MB came over the network")
+        found = plural(len(counted.reports), "shard")
+        output.note(f"{counted.kept} of {found} from the store")
+        if learned.scored and counted.kept < len(counted.reports):
+            clock = learned.compiled.abstraction.clock
+            length = clock.span(sum(one.provenance.duration for one in counted.reports))
+            output.note(
+                f"note: danger scores were fitted anew: {length} of recordings were read twice, "
+                "to fit them and to count; `--add-to MODEL` keeps the scores of a model, and reads "
+                "new recordings once"
+            )
+    if counted.fetched:
+        output.note(f"{counted.fetched / 1e6:.3g} MB came over the network")
     for path, other in zip(options.add_to, others, strict=True):
         if other.recalibration:
             output.note(f"note: the calibration in {path} is left out: it was fitted to it alone")

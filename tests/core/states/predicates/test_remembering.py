@@ -244,6 +244,7 @@ def test_with_steps_as_the_clock_windows_and_durations_are_steps() -> None:
         (("rate(x, 0.75)", "rate(x)"), "rate() is given 1 arguments"),
         (("rate(x, 0.75)", "rate(y, 0.75)"), "signals.closing.value: column 1: 'y' in rate"),
         (("previous(x)}", "previous(lit)}"), "'lit' in previous(lit) is no signal"),
+        (("previous(x)}", "previous(lit)}"), "before: ago, average, before, closing, dwell, lamp"),
         (("for_how_long(lit and", "for_how_long(late and"), "predicates.late: unknown name 'late'"),
         (("{value: previous(x)}", "{value: previous(before)}"), "depend on each other"),
         (

@@ -134,7 +134,7 @@ class _Replacing(ast.NodeTransformer):
                     f"{position(source, node)}: {used!r} in {name} is no signal"
                     + (" but one element of many" if used in self._bound else ""),
                     accepted="signals, and predicates that were declared before: "
-                    + ", ".join([*self._signals, *self._predicates]),
+                    + ", ".join([*sorted(self._signals), *self._predicates]),
                 )
         memory = self._found.memory(source, node)
         argument = _Meaning(self._predicates, self._signals).visit(node.args[0])
