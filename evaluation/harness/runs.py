@@ -39,7 +39,8 @@ from forewarn.recordings import Recording, Sample, open_recording
 TRACK_ARRAYS = tuple(
     field.name
     for field in dataclasses.fields(Track)
-    if field.name not in ("name", "rate", "horizon", "clear")
+    # `prevented` is what people say of incidents, and nobody says so of a recording.
+    if field.name not in ("name", "rate", "horizon", "clear", "prevented")
 )
 
 
