@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from statistics import mean
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,13 +32,15 @@ from evaluation.closed_loop.summary import (
     bootstrap,
     bounded_rate,
     counts,
+    kilometres,
     plot_trade_off,
 )
+from evaluation.closed_loop.town import WARM_UP
 from evaluation.closed_loop.trip import Brakes, Referee, role_of
 from evaluation.harness.advice import as_driven_on, learned_on
 from evaluation.harness.control import QuantityRules, moving
 from evaluation.harness.episodes import paired, read_lines
-from evaluation.harness.page import replaced
+from evaluation.harness.page import replaced, resampled, told
 from evaluation.sumo.simulation import Frame
 from forewarn.config import load_spec
 from forewarn.config.sections import BoundsSpec
@@ -377,6 +380,39 @@ def test_the_figures_of_the_shield_are_those_of_what_is_kept(file: str) -> None:
         assert [one["seed"] for one in members] == published["seeds"][: len(members)]
         found = summary(list(zip(members, reference, strict=True)))
         assert json.loads(json.dumps(found)) == published["arms"][name]
+
+
+def test_the_page_says_how_long_those_wait_who_run_no_light(repository: Path) -> None:
+    trips = {(trip["arm"], trip["seed"]): trip for trip in read_lines(HERE / "trips.jsonl.gz")}
+    nobody = [trips["nobody", seed] for seed in range(4101, 4201)]
+    # Lights change every 20 s, on the simulation's clock.
+    ages = [(at + WARM_UP) % 20 for trip in nobody for at in trip["red_lights"]]
+    waits = sum(20 - age for age in ages)
+
+    def longer(arm: str, lights: int) -> str:
+        """Return by how much a trip takes longer if that many lights are not run."""
+        found = [
+            trip["seconds"] - before["seconds"]
+            for (name, seed), trip in trips.items()
+            if name == arm
+            for before in [trips["nobody", seed]]
+            if trip["end"] == before["end"] == "arrived"
+            if not trip["red_lights"] and len(before["red_lights"]) == lights
+        ]
+        return told(resampled("longer", mean, found, resamples=2000), "longer", "{:.1f}")
+
+    forewarn, shield = "Forewarn at 0.2", "shield each 0.5 s, Forewarn at 0.2, collision at 0.07"
+    page = " ".join((repository / "evaluation" / "RESULTS.md").read_text("utf-8").split())
+    for said in (
+        f"runs {len(ages)} of them here, {mean(ages):.1f} s after red began",
+        f"waits for the rest, {waits / len(ages):.1f} s on average",
+        f"These waits are {waits / kilometres(nobody):.1f} s",
+        f"lights they are {0.94 * waits / kilometres(nobody):.1f} of the 28 s",
+        f"it takes {longer(forewarn, 1)} s longer",
+        f"it takes {longer(forewarn, 0)} s longer, the shield here {longer(shield, 0)} s",
+        f"0.8 of {len(ages) / kilometres(nobody):.2f} lights a km",
+    ):
+        assert said in page
 
 
 @pytest.mark.parametrize(
