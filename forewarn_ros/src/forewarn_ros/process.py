@@ -8,6 +8,8 @@ message that is published, a node that is made or destroyed then fails. So rclpy
 from __future__ import annotations
 
 import signal
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType, TracebackType
@@ -16,6 +18,8 @@ from typing import Any
 WAKE = 0.5
 """Seconds for which nothing is waited for at a time, so that a signal is noticed."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+LOOK, LOOK_NS = 0.1, 50_000_000
+"""How often it is looked whether the system's clock was set back, and by how much that counts."""
 
 
 class Interrupt:
@@ -94,5 +98,33 @@ def middleware(args: Sequence[str] | None) -> Iterator[None]:
 def spin(executor: Any, interrupt: Interrupt) -> None:
     """Serve until there is a signal."""
     # EventsExecutor.spin() was once seen to burn a core without calling back; spin_once never.
-    while not interrupt.told:
-        executor.spin_once(timeout_sec=WAKE)
+    with _woken_when_set_back(executor):
+        while not interrupt.told:
+            executor.spin_once(timeout_sec=WAKE)
+
+
+@contextmanager
+def _woken_when_set_back(executor: Any) -> Iterator[None]:
+    """Wake an executor in a block whenever the system's clock is set back.
+
+    Where Fast DDS was built for a C library before 2.30, as in the wheels of PyPI, it waits until a
+    time of day. Set back by an hour meanwhile, all of the node would stand still for an hour.
+    """
+    over = False
+
+    def watch() -> None:
+        before = time.time_ns() - time.monotonic_ns()
+        while not over:
+            time.sleep(LOOK)
+            now = time.time_ns() - time.monotonic_ns()
+            if now < before - LOOK_NS:
+                executor.wake()
+            before = now
+
+    thread = threading.Thread(target=watch, name="clock", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over = True
+        thread.join()

@@ -8,6 +8,7 @@ arrived in the recording. The time in force is earlier than the true one by up t
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import NamedTuple
 
@@ -77,6 +78,7 @@ class Pacer:
         self._now_ns: int | None = None
         self._floor_ns = 0
         self._since_ns = 0
+        self._looked_ns = math.inf
         self._steps: deque[tuple[int, int]] = deque()
 
     @property
@@ -95,6 +97,7 @@ class Pacer:
             The system's clock, which stamps what the middleware receives.
         """
         before, self._now_ns = self._now_ns, now_ns
+        self._since_ns = min(self._since_ns, system_ns)  # the system's clock may be set back
         if before is None:
             return self._begin(now_ns, "the monitor was activated", 0)
         jump_ns = now_ns - before
@@ -125,6 +128,10 @@ class Pacer:
         self.first = self.moments.following(now_ns)
         self._floor_ns = now_ns
         return Restart(self.first, now_ns, reason, jump_ns)
+
+    def look(self, system_ns: int) -> None:
+        """Note when, by the system's clock, messages were taken that are asked about next."""
+        self._looked_ns = system_ns
 
     def arrival_ns(self, received_ns: int, told_ns: int | None = None) -> int | None:
         """Return when a message counts as arrived; None if that was before the clock jumped.
@@ -157,6 +164,8 @@ class Pacer:
         assert self._now_ns is not None
         if received_ns and received_ns < self._since_ns:
             return None
+        if received_ns > self._looked_ns and not self.simulated:
+            return None  # it had come when the clock was set back: nothing comes before its time
         if self.simulated:
             return self._simulated_ns(received_ns)
         return received_ns or self._no_later_than_due(self._now_ns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable
 from operator import itemgetter
@@ -123,12 +124,7 @@ class Runtime:
         self._grounds = GroundsFinder(watch, inputs)
 
     def announce(self, time_ns: int) -> None:
-        """Tell a player on which grid ticks lie, and what is listened to.
-
-        Whoever still holds an intervention of a former life of this node is told that it is over.
-        """
-        if not self.watch.advisor.asking:
-            self._request(time_ns, withdraw(self.watch.advisor, "the monitor was activated"))
+        """Tell a player on which grid ticks lie, and what is listened to."""
         if self.alerts.all or self.alerts.forgotten:
             self.publish_alerts(time_ns)
         self.outputs.events.publish(
@@ -228,9 +224,11 @@ class Runtime:
 
     def _taken(self) -> list[tuple[int, str, bytes]]:
         """Return arrival, topic and payload of all messages that wait, in order of arrival."""
+        waiting = list(self.inputs.take(told=self.pacer.simulated))
+        self.pacer.look(time.time_ns())
         taken = [
             (self.pacer.arrival_ns(received_ns, told_ns), topic, payload)
-            for topic, payload, received_ns, told_ns in self.inputs.take(told=self.pacer.simulated)
+            for topic, payload, received_ns, told_ns in waiting
         ]
         known = [
             (arrival, topic, payload) for arrival, topic, payload in taken if arrival is not None
@@ -374,19 +372,19 @@ class Runtime:
         return list(monitor.abstraction.signals), list(values), times
 
     def _restart(self, restart: Restart) -> None:
-        """Begin anew: the clock was seen for the first time, or it has jumped."""
-        request = self.watch.withdraw(restart.reason)
-        if request is not None:
-            self._request(restart.time_ns, request)
-        self._end_alerts(restart.time_ns, restart.reason)
-        self._act(None)
+        """Begin anew: the clock was seen for the first time, or it has jumped.
+
+        What is asked for stays in force, and so does what actuators were left with: the first tick
+        decides.
+        """
         self.recording.messages()
-        self.watch.restart()
+        self.watch.restart(restart.tick)
         self.latest = None
         self._grounds.restart()
         self.failed.clear()
         if restart.jump_ns:
-            self._warn(f"{restart.reason}: samples, obligations and alerts are forgotten")
+            held = "; alerts go on until they may end" if self.watch.advisor.asking else ""
+            self._warn(f"{restart.reason}: samples and obligations are forgotten{held}")
             self.inputs.ask_again()
         if self.black_box is not None:
             self.black_box.restart()
@@ -396,6 +394,10 @@ class Runtime:
         self.recording.start(start, self.watch)
         self.outputs.events.publish(conversions.event(start))
         self._recall(restart)
+        if self._standing is None and not self.watch.advisor.asking:
+            # Whoever still holds an intervention of a former life is told that it is over.
+            told = withdraw(self.watch.advisor, "the monitor was activated")
+            self._request(restart.time_ns, told)
 
     def use_model(self, model: CountModel, monitor: Monitor, packed: Packed | None) -> None:
         """Put a model and the monitor solved for it into force, from the next tick on."""
@@ -439,8 +441,8 @@ class Runtime:
             self._request(time_ns, request)
         self._end_alerts(time_ns, reason)
         self._act(None)
+        self.watch.end()  # an orderly end leaves nothing pending
         if self.journal is not None and self.pacer.started:
-            self.watch.restart()  # an orderly end leaves nothing pending
             self._keep()
         self.inputs.close()
         self.finish_files()

@@ -6,6 +6,7 @@ import time
 import traceback
 from collections.abc import Callable
 
+from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 
 from forewarn.signals.clock import NANOSECONDS
@@ -46,12 +47,19 @@ class Ticker:
         self._warn = warn
         self._after = after
         period = runtime.pacer.clock.period
+        self._period_ns = round(period * NANOSECONDS)
         self._early_ns = round(min(EARLY, EARLY_SHARE * period) * NANOSECONDS)
-        self._timer = node.create_timer(period, self.pump)
+        # By the system's clock a timer would wait for an hour if that clock is set back by one.
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._timer = node.create_timer(period, self._wake, clock=steady)
 
     def close(self) -> None:
         """Let no more ticks come."""
         self._node.destroy_timer(self._timer)
+
+    def _wake(self) -> None:
+        if not self._runtime.pacer.simulated:  # else time moves by `clock_moved` alone
+            self.pump()
 
     def clock_moved(self) -> None:
         """Follow a clock that jumps, as simulated time does at every step."""
@@ -81,7 +89,8 @@ class Ticker:
         due_ns = pacer.due_ns(pacer.next)
         if not pacer.simulated and due_ns is not None:
             wake_ns = due_ns - self._early_ns
-            self._timer.timer_period_ns = max(1, wake_ns - self._now_ns())
+            # No longer than a period: the clock may have been set back just now.
+            self._timer.timer_period_ns = min(max(1, wake_ns - self._now_ns()), self._period_ns)
             self._timer.reset()
 
     def _await_tick(self, now_ns: int) -> int:

@@ -306,7 +306,7 @@ def test_evidence_tells_what_pushes_the_score(world: Path, model: CountModel) ->
     watch = Watch(compiled, model, {})
     told = []
     for path in sorted((world / "train").glob("*.jsonl"))[:4]:
-        watch.restart()
+        watch.end()
         for line in map(json.loads, path.read_text().splitlines()):
             tick = round(line.pop("t") * 10)
             watch.accept("", tick * 100_000_000, line)

@@ -141,13 +141,13 @@ def test_the_first_one_has_taken_note_also_while_the_clock_stands_at_zero(watch:
     assert session.alerts.all[found.id].acknowledged_by == "anna"
 
 
-def test_a_clock_that_jumps_ends_all(watch: Watch) -> None:
+def test_a_monitor_that_stops_ends_all(watch: Watch) -> None:
     session = Session(watch)
     found = session.alert()
-    assert session.alerts.end(77, "the clock jumped")
+    assert session.alerts.end(77, "the monitor stops")
     assert not session.alerts.end(78, "again")
-    assert session.alerts.all[found.id].ended_ns == found.acted_ns, "not before it began"
-    assert session.alerts.all[found.id].end_reason == "the clock jumped"
+    assert session.alerts.all[found.id].ended_ns == found.acted_ns, "and not before it began"
+    assert session.alerts.all[found.id].end_reason == "the monitor stops"
 
 
 @given(st.lists(st.booleans(), max_size=40), st.integers(1, 6))

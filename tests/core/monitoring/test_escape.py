@@ -131,7 +131,7 @@ def test_a_gap_a_mute_and_a_jump_of_the_clock_close_it() -> None:
     watch.mute(["other"], 0.15)
     assert said(feed(watch, 5)) == "no way out: other is muted"
     assert escapes(feed(watch, 6))
-    watch.restart()
+    watch.restart(7)
     assert not escapes(feed(watch, 7))
 
 
@@ -211,7 +211,7 @@ def test_it_is_clear_only_at_a_tick_of_which_all_is_known(sequence: list) -> Non
             elif what == "reset":
                 one.reset([])
             elif what == "restart":
-                one.restart()
+                one.restart(tick)
             one.accept("", tick * 100_000_000, given)
         if what == "mute" and before is not None:
             muted_until = before + 2  # a mute counts from the last tick

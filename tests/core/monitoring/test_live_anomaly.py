@@ -225,7 +225,7 @@ def test_a_session_judges_what_its_own_action_led_to_and_resets_with_all():
     assert anomaly(watch, 3, 0.0).transitions == 0
     watch.use(watch.build(MODEL))
     assert anomaly(watch, 4, 0.0).transitions == 1, "another model changes nothing about a run"
-    watch.restart()
+    watch.restart(9)
     assert anomaly(watch, 9, 0.0).transitions == 0
 
 

@@ -19,7 +19,7 @@ from forewarn.models import CountModel
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.checkpoint import recall, remember
 from forewarn.monitoring.live_session import Watch
-from forewarn.monitoring.policy import Level
+from forewarn.monitoring.policy import RESTING, Level
 from forewarn.monitoring.risk_rows import RiskRow, same_bits
 
 TEXT = """
@@ -153,7 +153,7 @@ def test_a_mute_lasts_as_long_as_it_was_asked_for(watch: Watch) -> None:
     assert [bool(row.level) for row in rows] == [False, False, True, True]
     watch.mute([], math.inf)
     assert set(watch.muted) == {"stop", "apart"}
-    watch.restart()
+    watch.restart(6)
     assert set(watch.muted) == {"stop", "apart"}, "until further notice outlives a jump"
     watch.mute(["stop"], 0.0)
     assert set(watch.muted) == {"apart"}
@@ -179,7 +179,7 @@ def test_a_mute_goes_on_for_the_rest_of_its_time_when_the_clock_jumps(watch: Wat
     watch.mute(["stop"], 0.7)  # 0.7 * 10 is a little more than 7
     assert [row.muted for row in ticks(watch, 502, 504)] == [True, True]
     for _ in range(2):  # it jumps again before anything was evaluated
-        watch.restart()
+        watch.restart(10)
     assert watch.durations() == {"stop": pytest.approx(0.4)}
     assert [row.muted for row in ticks(watch, 10, 16)] == [True] * 4 + [False] * 2
 
@@ -337,11 +337,36 @@ def test_an_intervention_is_withdrawn_once(watch: Watch) -> None:
 
 def test_a_restart_forgets_samples_and_counts(watch: Watch) -> None:
     ticks(watch, 0, 6)
-    watch.restart()
+    watch.restart(100)
     assert watch.violations == [0, 0]
     row = watch.tick(100).rows[0]
     assert row.stale_signals == ("near", "slow")
     assert row.stale_ages == (math.inf, math.inf)
+
+
+@pytest.mark.parametrize("first", [[2], [500], [900_000, 7]])
+def test_a_clock_that_jumps_takes_no_intervention_back(first: list[int]) -> None:
+    text = ESCALATING.replace("    hold: 0\n", "    hold: 1.0\n", 1)
+    text = text.replace("release: 0.1", "release: 0.4").replace("startup: 0", "startup: 10")
+    watch = Watch(compile_spec(parse_spec(parse_document(text))), learned(), {})
+    assert actions(watch, 10, 14)[-1] == "EMERGENCY_STOP"
+    for tick in first:  # it may jump again before anything was evaluated
+        watch.restart(tick)
+    tick = first[-1]
+    request = watch.tick(tick).request
+    assert request is not None
+    assert (request.action, request.active, request.id) == ("EMERGENCY_STOP", True, 1)
+    levels = [row.level for row in ticks(watch, tick + 1, tick + 12, near=0.0)]
+    # It has to last ten ticks: four before the jump, one that knew nothing, and five more.
+    assert levels == [Level.ACT] * 5 + [Level.WARN] * 6
+
+
+def test_an_end_leaves_nothing_for_the_next_activation(watch: Watch) -> None:
+    ticks(watch, 0, 4)
+    watch.end()
+    watch.restart(100)
+    assert [prop.policy for prop in watch.session.state.properties] == [RESTING, RESTING]
+    assert not watch.advisor.asking
 
 
 def test_how_unknown_values_are_written(watch: Watch) -> None:

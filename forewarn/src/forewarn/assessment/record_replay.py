@@ -223,7 +223,7 @@ class _Replay:
         match event:
             case Beginning():
                 self.shift_ns = event.shift_ns
-                watch.restart()
+                watch.restart(event.tick)
             case Recall():
                 recall(watch, event.memory, event.first)
             case Reset():

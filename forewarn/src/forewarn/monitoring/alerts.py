@@ -216,7 +216,7 @@ class Alerts:
         self._commands.update(dict.fromkeys(event.properties, f"{done}{who}{why}"))
 
     def end(self, time_ns: int, reason: str) -> bool:
-        """End all that go on: the clock has jumped, or the monitor stops."""
+        """End all that go on: the monitor stops."""
         return sum(self._end(name, time_ns, reason) for name in tuple(self._open)) > 0
 
     def acknowledge(

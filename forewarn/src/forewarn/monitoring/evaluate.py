@@ -100,7 +100,10 @@ def evaluate(monitor: Monitor, chains: Chains, memory: Memory, snapshot: Snapsho
     rows = risk_rows(monitor, verdict, violations, mutes.ends)
     act = monitor.spec.mode == "act"
     # Nobody was asked for anything meanwhile: a chain of escalation begins after the mute.
-    since = [max(prop.alert_since, mutes.heard.get(prop.name, 0)) for prop in verdict.properties]
+    since = [
+        max(prop.alert_since, mutes.heard.get(prop.name, prop.alert_since))
+        for prop in verdict.properties
+    ]
     advisor, request = advise(
         memory.advisor, rows, since, chains.answers, chains.unseen, act=act, clock=clock
     )

@@ -24,7 +24,7 @@ from forewarn.monitoring.evaluate import Chains, EvaluatedTick, Memory, TickResu
 from forewarn.monitoring.intervention import AdvisorState, Request, withdraw
 from forewarn.monitoring.live_anomaly import Detector
 from forewarn.monitoring.mutes import Muted, Mutes
-from forewarn.monitoring.policy import Level, release
+from forewarn.monitoring.policy import Level, carried_over, release
 from forewarn.monitoring.property_step import PropertyState
 from forewarn.monitoring.session import Session
 from forewarn.monitoring.step import Monitor, MonitorState
@@ -147,14 +147,39 @@ class Watch:
         self.advisor = self.advisor._replace(asking=False)
         return request
 
-    def restart(self) -> None:
-        """Forget all samples, obligations, alerts and counts: the clock has jumped.
+    def restart(self, first: int) -> None:
+        """Forget all samples, obligations and counts: ticks begin, or the clock has jumped.
 
-        A mute lasts for what is left of its time, on the new clock.
+        What was seen does not tell any more, and nothing has been seen yet that would end an alert.
+        So alerts and the intervention go on, and end by their rules. A mute lasts for what is left
+        of its time, on the new clock.
+
+        Parameters
+        ----------
+        first : int
+            The first tick by the new clock.
         """
+        before = self.session.state
+        # Before the first tick by a clock, what went before is told by where that tick would lie.
+        shift = first - (before.first if before.tick is None else before.tick + 1)
+        self.mutes = self.mutes.restarted(self._now(), shift)
+        self.session.reset()
+        fresh = self.session.state
+        held = tuple(
+            prop._replace(policy=carried_over(compiled.rules, was.policy, shift))
+            for compiled, prop, was in zip(
+                self.monitor.properties, fresh.properties, before.properties, strict=True
+            )
+        )
+        self.session.state = fresh._replace(first=first, properties=held)
+        self.violations = [0] * len(self.violations)
+
+    def end(self) -> None:
+        """Forget all but mutes: the next tick belongs to another activation."""
         self.mutes = self.mutes.restarted(self._now())
         self.session.reset()
         self.violations = [0] * len(self.violations)
+        self.advisor = self.advisor._replace(asking=False)
 
     def _now(self) -> int | None:
         """Return where the last moment lies in the time of people; None before the first."""

@@ -57,13 +57,17 @@ class Mutes(NamedTuple):
         over = dict.fromkeys(ends.keys() - lasting.keys(), tick)
         return Mutes(lasting, {}, {**self.heard, **over}, self.why)
 
-    def restarted(self, now: int | None) -> Mutes:
-        """Return what is silenced on a new clock: each mute for what was left of it at `now`."""
+    def restarted(self, now: int | None, shift: int = 0) -> Mutes:
+        """Return what is silenced on a new clock, whose ticks are greater by `shift`.
+
+        Each mute lasts for what was left of it at `now`.
+        """
         endless = {name: end for name, end in self.ends.items() if math.isinf(end)}
+        heard = {name: tick + shift for name, tick in self.heard.items()}
         if now is None:
-            return Mutes(endless, self.waiting, {}, self.why)
+            return Mutes(endless, self.waiting, heard, self.why)
         left = {name: int(end) - 1 - now for name, end in self.ends.items() if name not in endless}
-        return Mutes(endless, left, {}, self.why)
+        return Mutes(endless, left, heard, self.why)
 
     def with_mute(
         self, name: str, length: float, reason: str, now: int | None, tick: int | None

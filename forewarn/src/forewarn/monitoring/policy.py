@@ -170,6 +170,29 @@ def release(rules: Rules, state: PolicyState, tick: int) -> PolicyState:
     return RESTING._replace(cooling_until=cooling, excused=state.unseen_since is not None)
 
 
+def carried_over(rules: Rules, state: PolicyState, shift: int) -> PolicyState:
+    """Return where a policy stands on another clock: an alert goes on, for nobody saw it end.
+
+    It has lasted as long as before. All counts of consecutive ticks begin anew. Where a state
+    unknown to the model asked for a limit by now, it acts: such a state is not yet seen again.
+
+    Parameters
+    ----------
+    rules : Rules
+        The property's policy.
+    state : PolicyState
+        Where it stood by the former clock.
+    shift : int
+        By how much ticks are greater than they would be by the former clock.
+    """
+    level = state.level
+    if level == Level.WARN and state.unseen_since is not None and not state.excused:
+        level = max(level, rules.unseen)
+    if level == Level.NONE:
+        return RESTING
+    return RESTING._replace(level=level, since=state.since + shift)
+
+
 def _level(rules: Rules, state: PolicyState, tick: int) -> Level:
     if state.act_run >= rules.enter and (state.level == Level.ACT or state.cooling_until is None):
         return Level.ACT
