@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import fields
 from difflib import get_close_matches
 from importlib import import_module
@@ -53,6 +55,9 @@ GROUPS = {
     "spec": "requirements and formulas",
 }
 
+#: What comes of a stream that is full or has been left.
+_OF_STREAMS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE)
+
 _TO_MODULE = str.maketrans(" -", "__")
 
 DESCRIPTION = "Says how likely a robot is to break a safety rule, seconds before it does."
@@ -65,6 +70,7 @@ exit codes: 0 fine, 1 findings (see each command), 2 wrong usage or input.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    _open_streams()
     if arguments is None:
         gc.disable()  # until all is imported, see below
     with Interrupt() as interrupt:
@@ -72,11 +78,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _run(given, interrupt)
         except KeyboardInterrupt:
             pass
+        except OSError as error:
+            if error.filename is not None or error.errno not in _OF_STREAMS:
+                raise
+            return _unheard(error)
         except Exception:
             if not interrupt.told:  # C++ makes another error of it
                 raise
     print("interrupted", file=sys.stderr)
     return INTERRUPTED
+
+
+def _open_streams() -> None:
+    """Give what was started without stdout or stderr, as by ``>&-``, one that goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
+def _unheard(error: OSError) -> int:
+    """Return the exit code where a stream could not be written to.
+
+    Errors of files have their names; what is left is the error of a stream.
+    """
+    with suppress(OSError):
+        sys.stdout.flush()
+    # Python would try to write what is left at its end, and fail again.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if error.errno == errno.EPIPE:  # the reader has gone: nothing is left to say
+        return FINE
+    with suppress(OSError):
+        print(f"forewarn: error: the output cannot be written: {error.strerror}", file=sys.stderr)
+    return INPUT_ERROR
 
 
 def _run(given: Sequence[str], interrupt: Interrupt) -> int:
@@ -108,10 +141,6 @@ def _run(given: Sequence[str], interrupt: Interrupt) -> int:
         interrupt.check()
         output.error(f"forewarn {namespace.command}: error: {error}")
         return INPUT_ERROR
-    except BrokenPipeError:
-        # The reader of our output has gone; nothing is left to say, not even at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FINE
     return code
 
 

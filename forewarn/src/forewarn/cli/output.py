@@ -115,9 +115,17 @@ class Output:
             )
 
 
+class _Console(Console):
+    """A console that leaves it to the command what comes of a reader who has gone."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error on; the default ends the process with the exit code of findings."""
+        raise
+
+
 def _console(stream: Any) -> Console:
     width = None if stream.isatty() else PIPE_WIDTH
-    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    return _Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
 
 
 def json_value(value: Any) -> Any:

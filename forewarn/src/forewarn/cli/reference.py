@@ -22,6 +22,7 @@ stay). A wrong input is told by file, key path, value and what would be accepted
 A file that is written is replaced whole or not at all, and keeps owner and mode; a symbolic link
 stays, and the file that it leads to is replaced. Devices, FIFOs and pipes are written straight
 into. With `-o /dev/stdout`, results for people go to stderr.
+Output that cannot be written, on a full disk for instance, is an error as well (exit code 2).
 
 In a terminal, tables fit its width: columns that matter less are left out, then texts are wrapped
 between words, then figures stand below each other; a long state shows what it gained (+) and lost
