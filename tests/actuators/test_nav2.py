@@ -104,8 +104,27 @@ def test_somebody_who_takes_the_limit_off_is_overruled(live: Callable[..., Live]
         lambda: [m["speed_limit"] for m in planner.of("speed")[known:]][-2:] == [0.0, 1.25],
         "our limit after theirs",
     )
+    known = planner.count("speed")
     planner.tell(other={"percentage": False, "speed_limit": 0.5})  # stricter: it stays
     probe.wait_for_status("actuator nav2", "OK", "taken up")
+    probe.wait(lambda: planner.count("speed") >= known + 4, "repetitions")
+    assert {m["speed_limit"] for m in planner.of("speed")[known + 1 :]} == {0.5}
+    planner.tell(other={"percentage": False, "speed_limit": 2.0})
+    probe.wait(lambda: planner.of("speed")[-1]["speed_limit"] == 1.25, "our limit again")
+
+
+def test_a_limit_raises_no_lower_one_that_was_there_before(live: Callable[..., Live]) -> None:
+    probe, stepper, planner = live(NAV2)
+    stepper.step(speed=3.0, distance=30.0)
+    probe.wait_for_status("actuator nav2", "OK")
+    while probe.values("actuator nav2")["limit of others"] == "none":
+        # The two may not have found each other yet.
+        planner.tell(other={"percentage": False, "speed_limit": 0.5})
+        reports = probe.reports
+        probe.wait(lambda known=reports: probe.reports > known + 1, "reports")
+    alert(stepper, 2)
+    probe.wait_for_status("actuator nav2", "OK", "LIMIT_SPEED: 1.25 m/s: taken up")
+    assert {m["speed_limit"] for m in planner.of("speed")} == {0.5}
 
 
 def test_to_stand_still_is_not_sent_as_no_limit(live: Callable[..., Live]) -> None:

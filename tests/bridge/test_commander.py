@@ -79,6 +79,22 @@ def test_a_stop_is_written_once_repeated_and_ended() -> None:
     assert commander.in_force == {}
 
 
+@pytest.mark.parametrize("action", ["", "TELEPORT", "NONE"])
+def test_what_is_not_understood_is_a_stop_and_ends_none(action: str) -> None:
+    commander = Commander(WAYS["pad"])
+    assert pad(updated(commander, action, True, NOW)).action == STOP
+    assert updated(commander, "EMERGENCY_STOP", True, NOW + 1) == []
+    assert updated(commander, action, True, NOW + 2) == []
+
+
+def test_a_clock_that_is_set_back_ends_no_repetition() -> None:
+    commander = Commander(WAYS["pad"])
+    updated(commander, "EMERGENCY_STOP", True, NOW)
+    assert pad(updated(commander, "EMERGENCY_STOP", True, NOW - 3600 * SECOND)).action == STOP
+    assert updated(commander, "EMERGENCY_STOP", True, NOW - 3599 * SECOND - 1) == []
+    assert pad(updated(commander, "EMERGENCY_STOP", True, NOW - 3599 * SECOND)).action == STOP
+
+
 def test_a_stop_during_a_pull_over_says_that_it_does_not_pre_empt() -> None:
     commander = Commander(WAYS["pad"])
     assert pad(updated(commander, "PULL_OVER", True, NOW)).action == PULL_OVER
@@ -234,23 +250,26 @@ def test_parking_is_not_ended_by_a_limit() -> None:
     assert command.data is None and "would end the parking" in command.remark
 
 
-def test_a_stop_after_a_limit_is_written_first_and_ends_the_limit() -> None:
+def test_a_limit_after_a_stop_replaces_the_one_before() -> None:
     commander = limiting(route(target_speed=12.0))
     updated(commander, "LIMIT_SPEED", True, NOW, 4.0)
-    stop, end = updated(commander, "EMERGENCY_STOP", True, NOW + 1)
-    assert pad([stop]).action == STOP
-    assert planning(end).target_speed == 12.0
+    updated(commander, "EMERGENCY_STOP", True, NOW + 1)
     resume, limit = updated(commander, "LIMIT_SPEED", True, NOW + 2, 3.0)
     assert pad([resume]).action == RESUME
     assert planning(limit).target_speed == 3.0
 
 
-def test_pulling_over_after_a_limit_is_no_faster_than_before() -> None:
+@pytest.mark.parametrize(
+    ("way_to_stop", "number"),
+    [(["PULL_OVER"], PULL_OVER), (["EMERGENCY_STOP"], STOP), (["PULL_OVER", "STOP IT"], STOP)],
+)
+def test_a_stop_that_may_be_refused_leaves_the_limit(way_to_stop: list[str], number: int) -> None:
     commander = limiting(route(target_speed=12.0))
     updated(commander, "LIMIT_SPEED", True, NOW, 4.0)
-    (aside,) = updated(commander, "PULL_OVER", True, NOW + 1)
-    assert pad([aside]).action == PULL_OVER
-    _, again = updated(commander, "PULL_OVER", True, NOW + 2 * SECOND)
+    for action in way_to_stop:
+        stop = updated(commander, action, True, NOW + 1)
+    assert pad(stop).action == number
+    _, again = updated(commander, way_to_stop[-1], True, NOW + 2 * SECOND)
     assert planning(again).target_speed == 4.0
     resume, end = updated(commander, "NONE", False, NOW + 3 * SECOND)
     assert pad([resume]).action == RESUME

@@ -51,7 +51,7 @@ def test_nothing_is_done_and_the_processor_is_left_alone_until_the_first_message
     learned: Path,
 ) -> None:
     data = own_class("apollo.canbus.Chassis")(speed_mps=3.0).SerializeToString()
-    first = Arrival(CHASSIS, 1_600_000_000_000_000_000, data)
+    first = Arrival(CHASSIS, 1, data)
     transport = Recited([[], [], [], [first]])
     sent = []
     derivation = Derivation(load_spec(learned / "monitor.yaml"))

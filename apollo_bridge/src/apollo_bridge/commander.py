@@ -27,6 +27,7 @@ from apollo_bridge.commands import (
 )
 from apollo_bridge.layouts import own_class
 from apollo_bridge.messages import DAMAGE
+from forewarn.config.actions import ACTIONS, NO_ACTION
 
 MODULE = "forewarn"
 SPEED_COMMAND = "apollo.external_command.SpeedCommand"
@@ -82,7 +83,8 @@ class Latch:
 
     def update(self, wanted: Any, now_ns: int) -> bool:
         """Tell whether what is wanted now is to be written."""
-        old = now_ns - self._sent_ns >= self.repeat_ns
+        # A clock that was set back must not end the repetition.
+        old = not 0 <= now_ns - self._sent_ns < self.repeat_ns
         again = old and (wanted is not None or self.ends_again > 0)
         due = wanted != self.current or self._unwritten or again
         self.current = wanted
@@ -236,7 +238,7 @@ class Commander:
         Parameters
         ----------
         action : str
-            Name of the constant of forewarn_msgs/msg/Intervention.
+            Name of the constant of forewarn_msgs/msg/Intervention; another text is not understood.
         active : bool
             Whether the planner is asked to do it.
         speed_limit : float
@@ -246,12 +248,15 @@ class Commander:
         """
         stop = STOPPING.get(action) if active else None
         limit: float | None = None
-        if active and action in LIMITING and self.limits is not None:
+        if active and (action not in ACTIONS or action == NO_ACTION):
+            stop = "STOP"  # what is not understood may be anything
+        elif active and action in LIMITING and self.limits is not None:
             # A limit that is no number is none to drive by.
             limit = speed_limit if LEAST_LIMIT <= speed_limit < math.inf else None
             stop = "STOP" if limit is None else None
-        elif stop == "PULL_OVER" and self.limits is not None:
-            limit = self.limits.in_force  # it drives to its place, and no faster than before
+        if stop is not None and self.limits is not None:
+            # A stop may be refused, and who pulls over drives to his place: no faster than before.
+            limit = self.limits.in_force
         commands = [self.stops.update(stop, now_ns)]
         if self.limits is not None:
             commands.append(self.limits.update(limit, now_ns))

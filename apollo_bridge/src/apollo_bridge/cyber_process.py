@@ -140,7 +140,7 @@ def serve_data(link: Link, config: dict[str, Any], cyber: Any) -> None:
     node = cyber.Node(config["node"])
 
     def arrived(data: bytes, index: int) -> None:
-        link.send(ARRIVAL, ARRIVAL_HEAD.pack(index, time.time_ns()) + data)
+        link.send(ARRIVAL, ARRIVAL_HEAD.pack(index, time.monotonic_ns()) + data)
 
     for index, channel in enumerate(config["readers"]):
         node.create_rawdata_reader(channel, arrived, index)

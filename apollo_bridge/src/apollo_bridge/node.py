@@ -163,12 +163,13 @@ class BridgeNode(ReportingNode):
     # Signals
 
     def _publish(self, now_ns: int, signals: Sequence[SentSignal]) -> None:
+        sent_ns = time.time_ns()
         self._publisher.publish(
             Signals(
-                header=header(now_ns),
+                header=header(sent_ns),
                 names=[signal.name for signal in signals],
                 values=[signal.value for signal in signals],
-                stamps=[to_time(max(signal.stamp_ns, 0)) for signal in signals],
+                stamps=[to_time(max(sent_ns - now_ns + s.stamp_ns, 0)) for s in signals],
             )
         )
 
@@ -206,7 +207,7 @@ class BridgeNode(ReportingNode):
         assert self._relay is not None
         told = "; ".join(apart(self, [self._publisher], [self._subscription]))
         active = Status("node", Severity.WARN if told else Severity.OK, told or "active", {})
-        return [active, *statuses(self.worker, self._relay, time.time_ns())]
+        return [active, *statuses(self.worker, self._relay, time.monotonic_ns())]
 
 
 def _channels(derivation: Derivation, commander: Commander) -> Channels:

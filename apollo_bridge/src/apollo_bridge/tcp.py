@@ -141,7 +141,7 @@ class TcpTransport:
             return self._silent(connection)
         except OSError as error:
             return [self._broken(str(error))]
-        now = time.time_ns()
+        now = time.monotonic_ns()
         if not data:
             return [self._broken("it closed the connection")]
         events: list[Event] = []

@@ -17,7 +17,7 @@ class TransportError(ForewarnError):
 
 
 class Arrival(NamedTuple):
-    """A message on a channel, and when it arrived on this machine's clock."""
+    """A message on a channel, and when it arrived: on the steady clock, which nobody sets."""
 
     channel: str
     time_ns: int

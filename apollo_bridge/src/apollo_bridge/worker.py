@@ -31,7 +31,7 @@ class Worker:
     derivation : Derivation
         What to compute.
     publish : callable
-        Sends signals; called in this thread.
+        Sends signals; called in this thread, with the time of the steady clock.
     max_rate : float
         Hz; messages that come faster are taken together.
     listeners : mapping of str to callable
@@ -89,9 +89,9 @@ class Worker:
                 raise
 
     def _step(self) -> None:
-        events = self.transport.receive(self._wait(time.time_ns()) / 1e9)
+        events = self.transport.receive(self._wait(time.monotonic_ns()) / 1e9)
         self._fresh |= self._take(events)
-        now = time.time_ns()
+        now = time.monotonic_ns()
         if self._wait(now) <= 0:
             self._published_ns, self._fresh = now, False
             self._publish(now, self.derivation.evaluate(now))

@@ -160,7 +160,15 @@ class _Speed:
 
     def _tell(self, now: float) -> None:
         self._told, self._overruled = now, False
-        self._publish(self._class(percentage=False, speed_limit=self.ours))
+        self._publish(self._class(percentage=False, speed_limit=self._lowest))
+
+    @property
+    def _lowest(self) -> float | None:
+        """Return our limit, or a lower one of somebody else, which ours must not raise."""
+        theirs = self._foreign
+        if self.ours is None or theirs is None or theirs.percentage:
+            return self.ours  # nobody here knows of what a percentage is one
+        return min(self.ours, theirs.speed_limit) if theirs.speed_limit > NO_LIMIT else self.ours
 
     def _give_back(self) -> None:
         self._overruled = False
