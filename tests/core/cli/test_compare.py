@@ -79,6 +79,8 @@ def test_what_cannot_be_compared_is_refused(
         ((config,), "FILE: there is no recording"),
         ((config, bags, "--rival", "nearest"), "--rival: 'nearest' (accepted: NAME=EXPRESSION"),
         ((config, bags, "--rival", "nearest=-nearest"), "--rival: 'nearest' is a signal of"),
+        ((config, bags, "--rival", "x=1", "--rival", "x=2"), "--rival: 'x' is another rival"),
+        ((config, bags, "--rival", f"{config.stem}=1"), "--rival: 'monitor' is a monitor file"),
         ((config, bags, "--rival", "x=-gap"), "signals.x.value: unknown name 'gap'"),
         ((config, bags, *QUICK, "--rival", "x='high'"), "--rival: x is a text in"),
         ((config, bags, *QUICK, "--rival", "x=(1, 2)"), "--rival: x is a list in"),

@@ -111,7 +111,7 @@ def test_what_cannot_be_improved_is_refused(
     config.write_text(MONITOR)
     one = sorted(bags.iterdir())[0]
     for text, arguments, said in (
-        (MONITOR, (one,), "BAG: 1 recordings (accepted: 4 or more"),
+        (MONITOR, (one,), "BAG: 1 recording (accepted: 4 or more"),
         (MONITOR, (bags, "--property", "no"), "properties: there is no property 'no'"),
         (MONITOR.replace("gap<0.6)", "gap > 40)"), (bags,), "is violated in none of the"),
         (MONITOR.replace("hum:", "improve_1:"), (bags,), "'improve_1' is kept for --improve"),

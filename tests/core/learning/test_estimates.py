@@ -393,6 +393,23 @@ def test_with_too_few_violations_it_is_the_chain(runs: list[Path]) -> None:
     assert any("it takes 5 to judge auto" in note for note in monitor.notes)
 
 
+@pytest.mark.parametrize("horizon", ["5", "unbounded"])
+def test_where_no_outcome_is_known_counted_is_the_chain(tmp_path: Path, horizon: str) -> None:
+    """Recordings end before the horizon does: there is no share of anything."""
+    text = TEXT.format(estimator="counted", more="", formula=RESPONSE, bounds="none")
+    spec = compile_spec(
+        parse_spec(parse_document(text.replace("horizon: 5", f"horizon: {horizon}")))
+    )
+    paths = [tmp_path / f"{i}.jsonl" for i in range(3)]
+    for i, path in enumerate(paths):
+        rows = [{"t": t, "x": 1.0 + (t + i) % 3, "y": float(t % 2), "score": 0.5} for t in range(5)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    model = learn(paths, spec.spec, spec.abstraction, watch=watch_for(spec)).model
+    (estimate,) = with_estimates(spec, model).estimates
+    assert estimate.is_chain and estimate.moments == 0
+    assert "of no moment is it known what followed" in in_words(estimate)
+
+
 def test_what_is_certain_and_what_was_never_seen_stay(learned: Any) -> None:
     for estimator in ("counted", "shrunk", "pooled", "lagged", "auto"):
         spec = compiled(estimator, formula=RESPONSE)

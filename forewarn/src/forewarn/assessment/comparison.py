@@ -145,7 +145,7 @@ def compare(
     InputError
         If the contenders were not asked at the same moments.
     """
-    shared = [_with_truth(one, contenders[0]) for one in contenders]
+    shared = with_one_truth(contenders)
     probabilities = [_probabilities(one, folds) for one in shared]
     known = _known(shared[0].runs, [found for found in probabilities if found is not None])
     choose = partial(best_point, budget=budget, alert_share=alert_share)
@@ -258,8 +258,18 @@ def violations_apart(one: Contender, other: Contender) -> int:
     )
 
 
+def with_one_truth(contenders: Sequence[Contender]) -> list[Contender]:
+    """Return contenders whose runs have the violations of the first one.
+
+    Raises
+    ------
+    InputError
+        If they were not asked at the same moments.
+    """
+    return [_with_truth(one, contenders[0]) for one in contenders]
+
+
 def _with_truth(one: Contender, first: Contender) -> Contender:
-    """Return a contender whose runs have the violations of the first one."""
     found = []
     for mine, theirs in zip(one.runs, first.runs, strict=True):
         if not np.array_equal(mine.ticks, theirs.ticks) or mine.rate != theirs.rate:

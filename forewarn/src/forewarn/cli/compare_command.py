@@ -12,7 +12,12 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.assessment.comparison import Contender, compare, violations_apart
+from forewarn.assessment.comparison import (
+    Contender,
+    compare,
+    violations_apart,
+    with_one_truth,
+)
 from forewarn.assessment.episodes import AlertRule
 from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.results import remarks_on, scored_runs
@@ -145,7 +150,8 @@ def run(options: Options, output: Output) -> int:
     configs, bags = _files(options.files)
     compiled = [compile_spec(load_spec(path)) for path in configs]
     recordings = existing_recordings(bags, compiled[0].spec)
-    rivals = dict(map(_rival, options.rivals))
+    labels = _labels(configs, options.estimators)
+    rivals = _rivals(options.rivals, labels)
     names = _shared_properties(options, compiled)
     compiled[0] = _with_rivals(compiled[0], rivals)
     readers = Readers(options, recordings)
@@ -163,7 +169,6 @@ def run(options: Options, output: Output) -> int:
         (monitor, [run for run in runs if run.path not in readers.left_out])
         for monitor, runs in judged
     ]
-    labels = _labels(configs, options.estimators)
     read = [place for place, path in enumerate(recordings) if path not in readers.left_out]
     parts = dealt(clusters, min(options.folds, len({*clusters})))
     folds, clusters = [parts[place] for place in read], [clusters[place] for place in read]
@@ -184,7 +189,8 @@ def run(options: Options, output: Output) -> int:
         # plotly takes half a second to import: only who wants a picture waits for it.
         from forewarn.reports.comparison import comparison_page
 
-        write_report(options.plot, comparison_page(curves), output, "plot")
+        judged_alike = {name: with_one_truth(found) for name, found in curves.items()}
+        write_report(options.plot, comparison_page(judged_alike), output, "plot")
     output.emit(
         {
             "recordings": recordings,
@@ -219,6 +225,19 @@ def _warn_of_other_violations(name: str, contenders: Sequence[Contender], output
                 f"{name}: {other.name} sees other violations than {first.name} at {apart} moments; "
                 f"those of {first.name} count"
             )
+
+
+def _rivals(texts: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
+    """Return the expressions of the rivals by name; raises InputError if a name is taken."""
+    found: dict[str, str] = {}
+    for name, expression in map(_rival, texts):
+        if name in found or name in labels:
+            what = "a monitor file" if name in labels else "another rival"
+            raise InputError(
+                f"{name!r} is {what}", key="--rival", accepted="a name of its own for each"
+            )
+        found[name] = expression
+    return found
 
 
 def _rival(text: str) -> tuple[str, str]:

@@ -64,7 +64,7 @@ def run_improvement(
     chosen = _property(spec, name)
     if len(recordings) < LEAST_RECORDINGS:
         raise InputError(
-            f"{len(recordings)} recordings",
+            plural(len(recordings), "recording"),
             key="BAG",
             accepted=f"{LEAST_RECORDINGS} or more: half of them choose, the others judge",
         )
@@ -281,7 +281,8 @@ def _write(
         output.say("not written: -o FILE does it")
     else:
         write_output(target, after)
-        output.say(f"{len(found.confirmed)} predicates added -> {target}; learn again")
+        added = plural(len(found.confirmed), "predicate")
+        output.say(f"{added} added -> {target}; learn again")
     return change
 
 

@@ -19,7 +19,7 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 
 def comparison_page(curves: Mapping[str, Sequence[Contender]]) -> str:
-    """Return a page with the curves of each property."""
+    """Return a page with the curves of each property, all judged by the same violations."""
     parts = []
     for number, (name, contenders) in enumerate(curves.items()):
         body = plot(f"curves{number}", _figure(contenders))
@@ -40,9 +40,11 @@ def _figure(contenders: Sequence[Contender]) -> dict[str, Any]:
                 "type": "scatter",
                 "mode": "lines",
                 "name": label(contender.name),
-                "x": [float(each) for each in found.recall],
-                "y": [float(each) for each in found.precision],
-                "line": {"shape": "hv", "color": colour, "dash": dash, "width": 1.8},
+                # From recall 0 on, and the precision of a step up to its recall: the area is the
+                # one that is told.
+                "x": [0.0, *map(float, found.recall)],
+                "y": [float(each) for each in (*found.precision[:1], *found.precision)],
+                "line": {"shape": "vh", "color": colour, "dash": dash, "width": 1.8},
                 "hovertemplate": "recall %{x:.0%}, precision %{y:.0%}",
             }
         )

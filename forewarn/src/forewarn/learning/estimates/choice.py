@@ -58,6 +58,8 @@ def choose(model: CountModel, question: Question, judged: Judged, asked: str) ->
             f"{FEWEST[asked]} to judge {asked}"
         )
         return replace(blank, reason=reason)
+    if not blank.moments:
+        return replace(blank, reason="of no moment is it known what followed within the horizon")
     whole = problem.sample(np.ones(problem.recordings, dtype=np.int64))
     names = STACKED if asked == "auto" else tuple(dict.fromkeys(("chain", asked)))
     if asked == "lagged" and not BY_NAME["lagged"].settings(problem):
