@@ -134,6 +134,20 @@ def test_chats_in_one_list(tmp_path: Path) -> None:
     assert (last["errors"], last["task"], last["reward"]) == (1, "Pay the bill\nThanks", 1.0)
 
 
+def test_an_answer_belongs_to_the_last_call_with_its_id(tmp_path: Path) -> None:
+    def turn(name: str, *answers: str) -> list[dict[str, Any]]:
+        call = {"id": "call_0", "function": {"name": name, "arguments": "{}"}}
+        return [
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            *({"role": "tool", "tool_call_id": "call_0", "content": said} for said in answers),
+        ]
+
+    chat = [*turn("read", "to AB12"), *turn("ask"), *turn("find", "Error: nothing", "try again")]
+    *_, last = steps(write(tmp_path / "x.jsonl", {"messages": chat}))
+    assert last["outputs"] == ["to AB12", "", "Error: nothing\ntry again"]
+    assert (last["errors"], last["calls"]) == (1, ["read", "ask", "find"])
+
+
 def test_commands_of_one_controller(tmp_path: Path) -> None:
     first, second, last = steps(write(tmp_path / "x.jsonl", COMMANDS))
     assert (first["action"], first["arguments"]) == ("find", ["cabinet"])

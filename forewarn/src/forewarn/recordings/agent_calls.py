@@ -162,37 +162,45 @@ def _command(call: Call) -> Call:
 
 
 def _chat(parts: list[Any], key: str) -> tuple[list[Call], str]:
-    """Return the calls of a chat, and what the user said after the last one."""
-    results = {
-        part["tool_call_id"]: _text(part.get("content"))
-        for part in parts
-        if part.get("role") == "tool" and isinstance(part.get("tool_call_id"), str)
-    }
+    """Return the calls of a chat, and what the user said after the last one.
+
+    An answer belongs to the last call before it with its id: some models begin to count again.
+    """
     calls: list[Call] = []
     told: list[str] = []
+    places: dict[str, int] = {}
     for at, part in enumerate(parts):
         if part.get("role") == "user":
             told.append(_text(part.get("content")))
+        identity = part.get("tool_call_id")
+        if part.get("role") == "tool" and isinstance(identity, str) and identity in places:
+            place = places[identity]
+            calls[place] = _answered(calls[place], _text(part.get("content")))
         made = part.get("tool_calls") or []
         if not isinstance(made, list):
             raise WrongRunError(f"{short(made)} is no list", f"{key}[{at}].tool_calls", "a list")
         for number, call in enumerate(made):
-            place = f"{key}[{at}].tool_calls[{number}]"
-            calls.append(_chat_call(call, place, results)._replace(told="\n".join(told)))
+            where = f"{key}[{at}].tool_calls[{number}]"
+            calls.append(_chat_call(call, where)._replace(told="\n".join(told)))
             told = []
+            if isinstance(call.get("id"), str):
+                places[call["id"]] = len(calls) - 1
     return calls, "\n".join(told)
 
 
-def _chat_call(call: Any, key: str, results: Mapping[str, str]) -> Call:
+def _answered(call: Call, said: str) -> Call:
+    """Return a call with its answer, or with more of it."""
+    whole = "\n".join(filter(None, (call.observation, said)))
+    return call._replace(observation=whole, failed=says_failed(whole))
+
+
+def _chat_call(call: Any, key: str) -> Call:
     function = call.get("function", call) if isinstance(call, dict) else None
     name = function.get("name") if isinstance(function, dict) else None
     if not isinstance(name, str) or not name.strip():
         raise WrongRunError(f"{short(call)} names no tool", key, '{"function": {"name": "send"}}')
     assert isinstance(function, dict)
-    identity = call.get("id")
-    said = results.get(identity, "") if isinstance(identity, str) else ""
-    failed = says_failed(said)
-    return Call(name, arguments_of(function.get("arguments")), said, failed)
+    return Call(name, arguments_of(function.get("arguments")), "", False)
 
 
 def says_failed(text: str) -> bool:
