@@ -209,6 +209,16 @@ def test_without_a_terminal_it_says_so() -> None:
     assert "it needs a terminal" in done.stderr
 
 
+def test_a_long_name_leaves_room_for_the_reason() -> None:
+    name = "keeps_its_distance_from_people_who_stand_where_nobody_should_stand"
+    alert = SimpleNamespace(
+        id=7, property=name, state=2, ENDED=3, acted=SimpleNamespace(sec=1, nanosec=0),
+        acknowledged_by="", reason=f"{name}: risk 0.745 within 2 s is at least 0.4",
+    )  # fmt: skip
+    shown = screen(Heard("/monitor", present=True, silent=0.1, alerts=[alert]), 80, 10).plain
+    assert "  7 keeps_its_distance_from_pe acting: risk 0.745 within 2 s" in shown
+
+
 names = st.text(min_size=1, max_size=60)
 risks = st.builds(
     SimpleNamespace,

@@ -88,7 +88,7 @@ def screen(heard: Heard, width: int, height: int) -> Text:
         return _fitted([Text("more room, please")], width, height)
     head, foot = list(_head(heard)), [Text(heard.answer), Text(KEYS, style=QUIET)]
     rows = list(_risks(heard, width))
-    rest = [*_stale(heard), *_alerts(heard)]
+    rest = [*_stale(heard), *_alerts(heard, width)]
     room = max(0, height - len(head) - len(foot))
     # The chosen property stays in view; what nobody acknowledged has at least a third.
     for_risks = min(len(rows), max(1, room - min(len(rest), room // 3)))
@@ -126,7 +126,7 @@ def _head(heard: Heard) -> Iterator[Text]:
 
 def _risks(heard: Heard, width: int) -> Iterator[Text]:
     longest = max((cell_len(risk.property) for risk in heard.risks), default=0)
-    name_width = min(longest, max(8, width // 3))
+    name_width = min(longest, _name_width(width))
     old = not heard.present or heard.silent > SILENT
     for position, risk in enumerate(heard.risks):
         line = Text("> " if position == heard.chosen else "  ", style=QUIET if old else "")
@@ -140,6 +140,11 @@ def _risks(heard: Heard, width: int) -> Iterator[Text]:
         line.append(" muted" if risk.muted else "")
         line.append(f" violated {risk.violations}x" if risk.violations else "")
         yield line
+
+
+def _name_width(width: int) -> int:
+    """Return how much of a line the name of a property may take."""
+    return max(8, width // 3)
 
 
 def _bar(line: Text, risk: Any, width: int) -> None:
@@ -166,7 +171,7 @@ def _stale(heard: Heard) -> Iterator[Text]:
         yield Text(f"stale inputs: {told}", style=WARNING)
 
 
-def _alerts(heard: Heard) -> Iterator[Text]:
+def _alerts(heard: Heard, width: int) -> Iterator[Text]:
     waiting = [alert for alert in heard.alerts if _unheeded(alert)]
     if not waiting:
         yield Text("no alert that nobody has acknowledged", style=QUIET)
@@ -175,7 +180,9 @@ def _alerts(heard: Heard) -> Iterator[Text]:
     for alert in reversed(waiting):
         state = "over" if alert.state == alert.ENDED else "acting"
         style = ACTING if state == "acting" else ""
-        yield Text(f"  {alert.id} {alert.property} {state}: {alert.reason}", style=style)
+        name = set_cell_size(alert.property, min(cell_len(alert.property), _name_width(width)))
+        reason = alert.reason.removeprefix(f"{alert.property}: ")
+        yield Text(f"  {alert.id} {name} {state}: {reason}", style=style)
 
 
 def _unheeded(alert: Any) -> bool:

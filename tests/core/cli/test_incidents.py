@@ -182,6 +182,10 @@ def test_only_incidents_with_a_label_are_read_where_labels_are_heeded(
     result = forewarn(*arguments)
     assert result.code in (0, 1), result.err
     assert f"{rule}: 0 incidents of these recordings labelled true" in result.err
+    gone = incident.with_name("incident-20261123T011600-000Z.label.json")
+    gone.write_text('{"label": "true"}')
+    assert f"{gone}: its incident is gone" in forewarn(*arguments).err
+    assert f"{gone}: its incident is gone" in forewarn("incidents", incident.parent).err
     label_of(incident).write_text("{")
     result = forewarn(*arguments)
     assert result.code == 2

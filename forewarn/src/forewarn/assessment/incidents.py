@@ -21,7 +21,7 @@ from forewarn.assessment.replay import RecordedRun
 from forewarn.errors import InputError, RecordingError
 from forewarn.files.outputs import write_output
 from forewarn.monitoring.black_box import RELEASED, Moment
-from forewarn.monitoring.incident_file import PREFIX, SUFFIX, TABLE, label_of
+from forewarn.monitoring.incident_file import LABEL_SUFFIX, PREFIX, SUFFIX, TABLE, label_of
 from forewarn.recordings import Recording, open_recording
 from forewarn.signals.clock import NANOSECONDS
 
@@ -204,6 +204,17 @@ def find_incidents(paths: Sequence[Path]) -> list[Path]:
                 "does not exist", file=path, accepted="a black box's folder, or a file of it"
             )
     return list(found)
+
+
+def labels_alone(paths: Sequence[Path]) -> list[str]:
+    """Say which labels in folders are of incidents that are no longer there."""
+    return [
+        f"{label}: its incident is gone, so the label counts for nothing"
+        for folder in paths
+        if folder.is_dir()
+        for label in sorted(folder.glob(f"{PREFIX}*{LABEL_SUFFIX}"))
+        if not label.with_name(label.name.removesuffix(LABEL_SUFFIX) + SUFFIX).exists()
+    ]
 
 
 def read_label(path: Path) -> Label | None:

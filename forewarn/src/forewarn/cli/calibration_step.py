@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.assessment.calibration import Fitted, fit
-from forewarn.assessment.incidents import Incident, labelled_incidents, without_prevented
+from forewarn.assessment.incidents import (
+    Incident,
+    labelled_incidents,
+    labels_alone,
+    without_prevented,
+)
 from forewarn.assessment.reliability import Calibration
 from forewarn.assessment.replay import RecordedRun, weighted_runs
 from forewarn.cli.common import add_incidents, recording_path
@@ -71,7 +76,9 @@ def calibration_method(
     return next((method for method in METHODS if method == asked), None)
 
 
-def heeded_incidents(folders: Sequence[Path], held_out: Sequence[Path]) -> list[Incident] | None:
+def heeded_incidents(
+    folders: Sequence[Path], held_out: Sequence[Path], output: Output
+) -> list[Incident] | None:
     """Return the incidents whose labels are to be heeded; None if nobody asks for it.
 
     Raises
@@ -83,6 +90,8 @@ def heeded_incidents(folders: Sequence[Path], held_out: Sequence[Path]) -> list[
         return None
     if not held_out:
         raise InputError("nothing is calibrated", key="--incidents", accepted="--calibrate as well")
+    for line in labels_alone(folders):
+        output.warn(line)
     return labelled_incidents(folders)
 
 

@@ -13,6 +13,7 @@ from forewarn.assessment.incidents import (
     Incident,
     Label,
     find_incidents,
+    labels_alone,
     read_incident,
     write_label,
 )
@@ -96,6 +97,8 @@ def run(options: Options, output: Output) -> int:
             failed += 1
             output.warn(str(error.located(file=path)))
     _print(found, output)
+    for line in labels_alone(options.folders):
+        output.note(line)
     reports = {}
     if options.reports is not None:
         reports = _reports(found, options, output)

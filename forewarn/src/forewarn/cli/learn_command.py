@@ -139,7 +139,7 @@ def run(options: Options, output: Output) -> int:
     check_output(options.output)
     compiled = load_bare(options.config)
     method = calibration_method(compiled, options.calibration, options.calibrate)
-    incidents = heeded_incidents(options.incidents, options.calibrate)
+    incidents = heeded_incidents(options.incidents, options.calibrate, output)
     grouping = grouping_of(options.group_by, options.groups)
     if grouping is not None:
         check_output(group_file(options.output, "any"))
