@@ -234,10 +234,15 @@ def contenders(
     return [ours, chain(question, training, judged), *others], said.get("estimates")
 
 
-def figures(found: Sequence[Contender], folds: Sequence[int]) -> dict[str, Any]:
-    """Return what contenders are worth who were judged on the same runs, each in its fold."""
+def figures(
+    found: Sequence[Contender], folds: Sequence[int], clusters: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Return what contenders are worth who were judged on the same runs, each in its fold.
+
+    Runs of a cluster are drawn together for intervals; by default each is alone.
+    """
     first, second = (
-        compare(found, folds, budget, alert_share=SHARE, resamples=draws)
+        compare(found, folds, budget, alert_share=SHARE, resamples=draws, clusters=clusters)
         for budget, draws in zip(BUDGETS, (RESAMPLES, 2), strict=True)  # of the second, leads alone
     )
     return {

@@ -103,9 +103,9 @@ def table_of(found: Found) -> str:
                 apart = row["differences"].get("area")
                 lines.append(
                     [
-                        *(name, size, row["name"], _told(row["area"], ".3f")),
-                        "" if apart is None else _told(apart, "+.3f"),
-                        _told(row["brier"], ".4f"),
+                        *(name, size, row["name"], told(row["area"], ".3f")),
+                        "" if apart is None else told(apart, "+.3f"),
+                        told(row["brier"], ".4f"),
                         f"{row['ece']:.3f}",
                         *("-" if lead is None else f"{lead:.2f} s" for lead in row["leads"]),
                     ]
@@ -120,7 +120,8 @@ def shown(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return learned + sorted(single, key=lambda row: -row["area"][0])[:1]
 
 
-def _told(ends: Sequence[float | None], pattern: str) -> str:
+def told(ends: Sequence[float | None], pattern: str) -> str:
+    """Return a figure with its interval in brackets; a dash where there is none."""
     value, low, high = ends
     if value is None:
         return "-"

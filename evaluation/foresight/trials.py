@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,15 @@ from numpy.typing import NDArray
 
 from evaluation.agents import sequor
 from evaluation.foresight.study import HERE, Question, contenders, figures
-from evaluation.foresight.tables import OURS, shown, table_of, write_page
+from evaluation.foresight.tables import (
+    OURS,
+    Found,
+    shown,
+    standing,
+    table_of,
+    told,
+    write_page,
+)
 from evaluation.harness.command import command
 from evaluation.harness.page import put, rounded, table, write_json
 from evaluation.harness.runs import Pass, pass_over
@@ -30,11 +38,13 @@ from evaluation.real import study as real
 from evaluation.real.ngsim import write_traces
 from evaluation.study.rivals import Quantity
 from forewarn.assessment.comparison import Contender
-from forewarn.assessment.resampling import bootstrap
+from forewarn.assessment.ranking import precision_recall
+from forewarn.assessment.resampling import bootstrap, interval, resampled
 from forewarn.config import load_spec
 from forewarn.logic.specification import compile_spec
 
 MARK = "evaluation.foresight.trials"
+INSIDE = f"{MARK}, within parts"
 QUIET = 0.1
 """Share of the safe escapes that may alarm; ours a third of it."""
 
@@ -72,13 +82,62 @@ def _joined(some: Sequence[Contender]) -> Contender:
     return replace(some[0], runs=runs, probabilities=chances)
 
 
-def answer(asked: Question, parts: Parts, folder: Path) -> tuple[dict[str, Any], list[Contender]]:
-    """Return the figures of all contenders over the runs of all parts, and the contenders."""
+def answer(
+    asked: Question, parts: Parts, folder: Path, alike: Callable[[Pass], Any] = lambda one: one.path
+) -> tuple[dict[str, Any], list[Contender]]:
+    """Return the figures of all contenders over the runs of all parts, and the contenders.
+
+    Runs that are `alike` are drawn together for intervals.
+    """
     began = time.perf_counter()
     found, made_of = in_turn(asked, parts, folder)
     folds = [number for number, part in enumerate(parts) for _ in part]
-    done = {"size": len(folds), **figures(found, folds), "made_of": made_of}
+    same = [str(alike(one)) for part in parts for one in part]
+    done = {"size": len(folds), **figures(found, folds, same), "made_of": made_of}
+    for row, inside in zip(done["rows"], within(found, folds, same), strict=True):
+        row["within"] = inside
     return done | {"seconds": round(time.perf_counter() - began)}, found
+
+
+def within(
+    found: Sequence[Contender], folds: Sequence[int], clusters: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return for each contender the mean of its areas within parts, and by how much it is more.
+
+    Each part is judged by a fit of its own. Where these fits are on different scales, the area over
+    all parts is lower, which costs no monitor: it has one fit. Parts without a violation are left
+    out. `more` is than the first contender has. Runs of a cluster are drawn together.
+    """
+    parts: dict[int, dict[str, list[int]]] = {}
+    for place, (part, name) in enumerate(zip(folds, clusters, strict=True)):
+        parts.setdefault(part, {}).setdefault(name, []).append(place)
+    groups = [list(part.values()) for part in parts.values()]
+    means = [_mean_area(one, groups) for one in found]
+    first, drawn_first = means[0]
+    rows = []
+    for mean, drawn in means:
+        row = {"area": list(map(rounded, (mean, *interval(drawn))))}
+        if drawn is not drawn_first:
+            row["more"] = list(map(rounded, (mean - first, *interval(drawn - drawn_first))))
+        rows.append(row)
+    return rows
+
+
+def _mean_area(
+    one: Contender, parts: Sequence[Sequence[Sequence[int]]]
+) -> tuple[float, NDArray[np.float64]]:
+    """Return the mean area of parts with a violation, and that of resamples of each of them."""
+
+    def area(groups: Sequence[Sequence[int]]) -> float:
+        runs = [one.runs[place] for group in groups for place in group]
+        return precision_recall(runs, one.rule.unseen).area
+
+    found = [
+        (area(groups), resampled(groups, area, resamples=RESAMPLES, seed=seed))
+        for seed, groups in enumerate(parts)
+    ]
+    values, drawn = zip(*(pair for pair in found if pair[0] == pair[0]), strict=True)
+    return float(np.mean(values)), np.asarray(np.mean(drawn, axis=0))
 
 
 class Trials:
@@ -204,7 +263,7 @@ def warehouse(data: Path, folder: Path) -> dict[str, Any]:
     mirrored = ((one, sequor.likeness(one)) for one in passes)
     asked = replace(asked, groups=together(mirrored, folder / "trials.csv"))
     parts = sequor.parts_of(passes)
-    done, found = answer(asked, parts, folder / "foresight")
+    done, found = answer(asked, parts, folder / "foresight", sequor.likeness)
     return done | {"classes": Trials([one for part in parts for one in part]).rows(found)}
 
 
@@ -228,6 +287,19 @@ def text_of(found: Mapping[str, Any]) -> str:
     """Return the table of the classes of crashes."""
     [item] = found["warehouse robot"].values()
     return classes_of(item["classes"], [row["name"] for row in shown(item["rows"])])
+
+
+def inside_of(found: Found) -> str:
+    """Return as Markdown the area over all parts, and the mean of the areas within them."""
+    head = ("", "Monitor", "PR area, all parts", "mean of parts", "to Forewarn")
+    lines = []
+    for name, sizes in standing(found).items():
+        for item in sizes.values():
+            for row in (row for row in shown(item["rows"]) if "within" in row):
+                mean, more = row["within"]["area"], row["within"].get("more")
+                cells = (told(mean, ".3f"), "" if more is None else told(more, "+.3f"))
+                lines.append([name, row["name"], f"{row['area'][0]:.3f}", *cells])
+    return table(head, lines)
 
 
 def main(
@@ -254,6 +326,7 @@ def main(
     if write:
         write_page(found)
         put(MARK, text_of(found))
+        put(INSIDE, inside_of(found))
 
 
 if __name__ == "__main__":

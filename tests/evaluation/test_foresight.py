@@ -22,10 +22,12 @@ from evaluation.harness.page import PAGE, replaced
 from evaluation.harness.runs import Pass, pass_over
 from evaluation.study.rivals import Quantity
 from forewarn.assessment.comparison import Contender, Estimate, Judged
+from forewarn.assessment.ranking import precision_recall
 from forewarn.assessment.tradeoff import AlertRule, Point, ScoredRun
 from forewarn.config import load_spec
 from forewarn.learning import danger_fit
 from forewarn.logic.specification import compile_spec
+from forewarn.monitoring.verdict import PropertyStatus
 from tests.evaluation.test_trees import FRAME, SIGNALS, write_run
 
 
@@ -171,6 +173,42 @@ def test_a_class_of_crashes_is_judged_where_a_tenth_of_the_safe_trials_alarm() -
     assert trials.classes_of([strict, their_row], ["Forewarn", "other"]).count("\n") == 4
 
 
+def scored(scores: list[float], hits: list[int]) -> ScoredRun:
+    """Return a run with a horizon of one tick: what a hit follows, is followed."""
+    ticks, none = np.arange(len(scores), dtype=np.int64), np.zeros(len(scores), dtype=bool)
+    hit = np.isin(ticks, hits)
+    status = np.full(len(scores), PropertyStatus.SATISFIED_SO_FAR, dtype=np.int8)
+    return ScoredRun(10.0, 1, ticks, np.array(scores), hit, status, terminal=none)
+
+
+def test_scales_that_differ_between_parts_cost_no_area_within_them() -> None:
+    """The second part's fit says half of what the first one's does, and ranks as well."""
+    rising, hits = [0.1, 0.2, 0.9, 0.3, 0.1, 0.2, 0.3, 0.1], [3]
+    first = [scored(rising, hits), scored(rising, hits)]
+    second = [scored([value / 5 for value in rising], hits) for _ in first]
+    quiet = [scored([0.8] * 8, []), scored([0.8] * 8, [])]
+    ours = Contender("Forewarn", AlertRule(), (*first, *second, *quiet))
+    random = [scored([0.5] * 8, list(np.flatnonzero(run.violation))) for run in ours.runs]
+    theirs = Contender("other", AlertRule(), tuple(random))
+    folds, apart = [0, 0, 1, 1, 2, 2], list("abcdef")
+    assert precision_recall(ours.runs).area < 0.7
+    mine, other = trials.within([ours, theirs], folds, apart)
+    assert mine == {"area": [1.0, 1.0, 1.0]}
+    assert other["area"][0] == pytest.approx(other["more"][0] + 1) and other["more"][0] < -0.7
+    (mean, low, high), _ = (row["area"] for row in trials.within([theirs, ours], folds, apart))
+    assert low <= mean <= high < 1
+
+
+def test_runs_that_are_alike_are_drawn_together() -> None:
+    """Of one cluster with both kinds of runs each resample is the same; of two, it is not."""
+    good, bad = scored([0.1, 0.9, 0.1, 0.1], [2]), scored([0.9, 0.1, 0.8, 0.1], [2])
+    pairs = Contender("Forewarn", AlertRule(), (good, bad, good, bad))
+    (joined,) = trials.within([pairs], [0] * 4, ["a", "a", "b", "b"])
+    (parted,) = trials.within([pairs], [0] * 4, ["a", "b", "c", "d"])
+    assert joined["area"][1] == joined["area"][2] == joined["area"][0]
+    assert parted["area"][1] < parted["area"][0] < parted["area"][2]
+
+
 def test_the_last_figures_of_a_study_and_size_stand() -> None:
     sizes = {"a, first": (25, 50), "a": (25, 100), "b": (25,), "a, third": (25,)}
     found = {name: {str(size): {"of": name} for size in some} for name, some in sizes.items()}
@@ -188,6 +226,6 @@ def test_the_page_has_the_figures_of_the_study(tmp_path: Path) -> None:
     page.write_bytes(PAGE.read_bytes())
     write_page(found, page)
     assert page.read_bytes() == PAGE.read_bytes()
-    assert replaced(PAGE.read_text("utf-8"), trials.MARK, trials.text_of(found)) == page.read_text(
-        "utf-8"
-    )
+    text = PAGE.read_text("utf-8")
+    assert replaced(text, trials.MARK, trials.text_of(found)) == text
+    assert replaced(text, trials.INSIDE, trials.inside_of(found)) == text
