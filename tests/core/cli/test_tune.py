@@ -139,6 +139,24 @@ def test_recordings_that_the_model_knows_are_refused(
     assert "--folds K" in result.err
 
 
+def test_a_copy_of_a_recording_proves_nothing_more(
+    forewarn: Callable[..., Any],
+    config: Path,
+    corridor_model: Path,
+    unseen: Path,
+    tmp_path: Path,
+) -> None:
+    first, copy = unseen / "run20.mcap", tmp_path / "copy.mcap"
+    copy.write_bytes(first.read_bytes())
+    given = (first, copy, "-c", config)
+    for result in (
+        forewarn("tune", *given, "-m", corridor_model, *BUDGET),
+        forewarn("anomalies", first, "-c", config, "-m", corridor_model, "--calibrate", *given[:2]),
+    ):
+        assert result.code == 2
+        assert f"copy.mcap: holds the same data as {first}" in " ".join(result.err.split())
+
+
 def test_without_a_second_set_the_recordings_take_turns(
     forewarn: Callable[..., Any], config: Path, corridor_run: Any, tmp_path: Path
 ) -> None:

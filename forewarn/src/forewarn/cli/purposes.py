@@ -10,6 +10,7 @@ from typing import NamedTuple
 from forewarn.cli.output import Output
 from forewarn.config import MonitorSpec
 from forewarn.errors import RecordingError, plural
+from forewarn.learning.copies import Copies
 from forewarn.learning.executors import Executor
 from forewarn.learning.folds import grouping_of
 from forewarn.models import CountModel
@@ -47,8 +48,10 @@ def without_known(
     RecordingError
         If such a recording is known to the model, or others of its group are: a model keeps the
         groups that it was learned from where it keeps recordings apart, or has danger scores, and
-        those that it was calibrated on.
+        those that it was calibrated on. Also if two of them hold the same data, unless they are
+        runs of traces.
     """
+    copies = Copies(allowed=True)
     mended = _mended(model)
     learned = {source.digest for source in model.provenance if source.digest}
     kept: dict[Path, Identity] = {}
@@ -60,6 +63,7 @@ def without_known(
             elif identity.digest in learned:
                 known[path] = "learned from"
             else:
+                copies.is_new(path, identity.digest)  # an error if not, but for runs of traces
                 kept[path] = identity
     traces = {trace_of(path) for path in kept} - {None}
     for path, verb in known.items():
