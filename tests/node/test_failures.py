@@ -16,6 +16,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from small_world import GATED, MONITOR
 
 from forewarn.assessment.record_replay import replay_record
 from forewarn.monitoring.carried import TablePacker
@@ -86,9 +87,11 @@ def test_a_failed_activation_leaves_nothing_behind(
 
 
 def test_a_tick_that_fails_is_an_error_until_one_succeeds(
-    make: Make, probe: Probe, monkeypatch: pytest.MonkeyPatch
+    make: Make, probe: Probe, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    node = make()
+    config = tmp_path / "monitor.yaml"
+    config.write_text(f"{MONITOR}mode: act\n{GATED}\n")
+    node = make(config=str(config), mode="act")
     node.trigger_configure()
     node.trigger_activate()
     probe.wait(lambda: probe.risks, "a tick")
@@ -99,6 +102,8 @@ def test_a_tick_that_fails_is_an_error_until_one_succeeds(
     with monkeypatch.context() as patch:
         patch.setattr(Watch, "evaluate", broken)
         probe.wait_for_status("node", "ERROR", "a tick failed: ZeroDivisionError: by accident")
+        # What a diagnostic graph watches: silence about a stop is no sign of life.
+        probe.wait_for_status("intervention", "ERROR", "a tick failed")
         known = len(probe.risks)
     probe.wait(lambda: len(probe.risks) > known + 2, "ticks again")
     probe.wait_for_status("node", "OK")

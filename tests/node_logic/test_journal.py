@@ -77,6 +77,31 @@ def test_what_a_damaged_journal_has_lost_is_an_error_until_somebody_acknowledges
     assert Journal(path, 60.0).status().level == 0
 
 
+def test_what_a_life_that_does_not_act_leaves_in_force_is_an_error_and_kept(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    Journal(path, 60.0, ["autoware", "twist"]).write(idle(1), ["autoware", "twist"])
+    for tick in (2, 3):  # it only observes, and so does the one after it
+        observing = Journal(path, 60.0)
+        assert observing.status().level == 2
+        assert observing.status().message.count("asked for by autoware may still be") == 1
+        observing.write(idle(tick), [])
+    acting = Journal(path, 60.0, ["autoware"])
+    assert acting.left is not None
+    assert acting.left.owing == ("autoware",), "it takes that back, at last"
+    acting.write(idle(4), [])
+    assert Journal(path, 60.0).left.owing == ()  # type: ignore[union-attr]
+
+
+def test_what_was_left_in_force_is_over_once_somebody_has_looked(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    Journal(path, 60.0, ["nav2"]).write(idle(1), ["nav2"])
+    observing = Journal(path, 60.0)
+    assert "by nav2" in observing.acknowledge()
+    observing.write(idle(2), [])
+    after = Journal(path, 60.0)
+    assert (after.status().level, after.left.owing) == (0, ())  # type: ignore[union-attr]
+
+
 def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "absent" / "journal", 60.0)
     journal.write(idle(1), [])

@@ -14,7 +14,8 @@ from forewarn.monitoring.live_session import Watch
 from forewarn_ros.status import Severity, Status
 
 FORMAT = 2
-
+KEEPING = ("autoware", "nav2")
+"""Actuators whose stacks keep what they were told; a gate follows the monitor's topics."""
 
 NO_ALERTS = Kept(0, ())
 
@@ -44,7 +45,8 @@ class Journal:
     left : Entry or None
         What a former life left behind, until it is recalled.
     lost : str
-        What a damaged journal has lost, in this life or a former one; empty once acknowledged.
+        What a damaged journal has lost, and what this life leaves in force because it does not act
+        by the same actuators, in this life or a former one; empty once acknowledged.
 
     Raises
     ------
@@ -60,6 +62,7 @@ class Journal:
         self.lost = ""
         self.left: Entry | None = None
         self._actuators = tuple(actuators)
+        self._left_alone: tuple[str, ...] = ()
         self._file = JournalFile(path, "monitor", FORMAT)
         self._written: tuple[Any, ...] | None = None
         self._alerts = NO_ALERTS.data
@@ -68,8 +71,23 @@ class Journal:
         if found is not None:
             self.left, self.lost = found
             self._last, self._alerts = self.left[:2], self.left.alerts.data
+            self._leave_alone(self.left.owing)
         if damage:
             self._lose(damage)
+
+    def _leave_alone(self, owing: Sequence[str]) -> None:
+        """Say what a former life left that this one has nothing to take back with, and keep it."""
+        absent = [name for name in owing if name in KEEPING and name not in self._actuators]
+        if not absent:
+            return
+        self._left_alone = tuple(absent)
+        told = (
+            f"what a former life asked for by {' and '.join(absent)} may still be in force, and "
+            "this one does not act by it: nobody takes it back; look at the robot, then call "
+            "~/acknowledge"
+        )
+        if told not in self.lost:
+            self.lost = "; ".join(filter(None, (self.lost, told)))
 
     def _lose(self, damage: str) -> None:
         lost = f"{damage}: obligations, alerts, counts and mutes of the former life are lost"
@@ -80,7 +98,7 @@ class Journal:
 
     def acknowledge(self) -> str:
         """Report no longer what was lost, and return it; the next entry knows nothing of it."""
-        lost, self.lost = self.lost, ""
+        lost, self.lost, self._left_alone = self.lost, "", ()
         return lost
 
     def keep(self, watch: Watch, owing: Sequence[str]) -> None:
@@ -118,6 +136,7 @@ class Journal:
 
     def write(self, memory: Mapping[str, Any], owing: Sequence[str]) -> None:
         """Keep the present, unless nothing has changed but the tick of an idle monitor."""
+        owing = [*owing, *(name for name in self._left_alone if name not in owing)]
         tick = memory["tick"] if memory["pending"] else None
         self._last = memory, owing
         alerts = self._alerts

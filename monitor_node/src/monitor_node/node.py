@@ -401,7 +401,7 @@ class MonitorNode(ReportingNode):
             shared = frozenset(self._value("shared_inputs"))
             found += statuses(runtime, self._lasting, shared, clocks)
         if self._actuators is not None:
-            found += self._actuators.statuses()
+            found += self._actuators.statuses(failure)
         if self._goals is not None:
             found += self._goals.statuses()
         if self._journal is not None:

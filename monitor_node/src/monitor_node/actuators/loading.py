@@ -81,22 +81,24 @@ class Actuators:
         """Try again what has not worked yet."""
         self._each(lambda actuator: actuator.poll(time.monotonic()))
 
-    def statuses(self) -> Iterator[Status]:
-        """Report on each, and on what is asked of the robot."""
+    def statuses(self, failure: str = "") -> Iterator[Status]:
+        """Report on each, and on what is asked of the robot; `failure`: nothing is decided."""
         now = time.monotonic()
         values = {"action": self.present.action, "id": self.present.id}
         # Under this name a diagnostic graph can take the autonomous mode away: a speed limit must
         # not do that, a stop should.
-        level = Severity.ERROR if self.present.stops else Severity.OK
-        yield Status("intervention", level, self.present.action, values)
+        # A graph that watches this name alone must not take a monitor that decides nothing for one
+        # that asks for nothing.
+        level = Severity.ERROR if self.present.stops or failure else Severity.OK
+        yield Status("intervention", level, failure or self.present.action, values)
         for name, text in self._unwatched.items():
             yield Status(f"dead man's switch of {name}", Severity.WARN, text, {})
         for actuator in self.actuators:
-            failure = self._failures.get(actuator.name)
-            if failure is None:
+            problem = self._failures.get(actuator.name)
+            if problem is None:
                 yield actuator.status(now)
             else:
-                yield Status(f"actuator {actuator.name}", Severity.ERROR, failure, {})
+                yield Status(f"actuator {actuator.name}", Severity.ERROR, problem, {})
 
     def owing(self, request: Request | None) -> list[str]:
         """Return the names of those that have something in force, or will have by a request."""
