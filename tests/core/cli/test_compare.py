@@ -93,6 +93,19 @@ def test_what_cannot_be_compared_is_refused(
         assert said in result.err.replace("\n", " ").replace(f"{config.stem}", "monitor"), said
 
 
+def test_another_horizon_is_pointed_out(
+    forewarn: Callable[..., Any], corridor_run: Any, bags: Path, tmp_path: Path
+) -> None:
+    config, longer = corridor_run.config, tmp_path / "longer.yaml"
+    longer.write_text(config.read_text().replace("horizon: 2.0", "horizon: 3.0"))
+    result = forewarn("compare", config, longer, bags, *QUICK, "--rival", "near=-nearest")
+    assert result.code == 0
+    warned = [line for line in result.err.splitlines() if line.startswith("warning: ")]
+    assert [line.split(" than ")[0] for line in warned] == [
+        "warning: slow_down: longer has another horizon"
+    ]
+
+
 def test_a_copy_is_not_judged_by_what_was_learned_from_the_other(
     forewarn: Callable[..., Any], corridor_run: Any, bags: Path, tmp_path: Path
 ) -> None:

@@ -175,7 +175,7 @@ def run(options: Options, output: Output) -> int:
     curves = {name: list(_contenders(name, labels, judged, list(rivals))) for name in names}
     found = {}
     for name, contenders in curves.items():
-        _warn_of_other_violations(name, contenders, output)
+        _warn_of_other_questions(name, contenders, output)
         found[name] = compare(
             contenders,
             folds,
@@ -216,9 +216,15 @@ def _files(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     return configs, bags
 
 
-def _warn_of_other_violations(name: str, contenders: Sequence[Contender], output: Output) -> None:
+def _warn_of_other_questions(name: str, contenders: Sequence[Contender], output: Output) -> None:
     first, *others = contenders
     for other in others:
+        horizons = [{run.horizon for run in one.runs} for one in (first, other)]
+        if horizons[0] != horizons[1]:
+            output.warn(
+                f"{name}: {other.name} has another horizon than {first.name}: all are judged by "
+                f"what follows within that of {first.name}, probabilities and lead times as well"
+            )
         apart = violations_apart(first, other)
         if apart:
             output.warn(
