@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from acting import Live, alert, calm, config
+from acting import ESCALATING, Live, alert, calm, config
 from live_ros import Probe, Process, Stepper, monitor_parameters
 from planners import Planner
 from small_world import MONITOR
@@ -182,6 +182,22 @@ def test_pulling_over_asks_for_a_manoeuvre_and_sets_no_limit(live: Callable[...,
     assert probe.change("deactivate")
     planner.wait("request", lambda m: m["strategy"] == 1)
     assert not planner.of("clear")
+
+
+def test_a_vehicle_that_stands_is_not_let_go_for_a_manoeuvre_that_is_refused(
+    live: Callable[..., Live],
+) -> None:
+    text = ESCALATING.replace("action: EMERGENCY_STOP", "action: PULL_OVER")
+    probe, stepper, planner = live(AUTOWARE, text, refuse=True)
+    alert(stepper, 5)
+    stepper.steps(3, speed=3.0, distance=5.0)
+    probe.wait_for_status("actuator autoware", "ERROR", "DELEGATE refused (40000): not now")
+    assert planner.of("in force")[-1]["max_velocity"] == 0.0
+    assert not planner.of("clear")
+    planner.tell(refuse=False)
+    probe.wait_for_status("actuator autoware", "OK", "manoeuvre for PULL_OVER: taken up")
+    stepper.step(speed=3.0, distance=5.0)
+    planner.wait("clear")
 
 
 @pytest.mark.parametrize(("file", "parameter"), [("observe", "act"), ("act", "observe")])

@@ -47,8 +47,8 @@ class Autoware:
 
     def demand(self, demand: Demand, now: float) -> None:
         """Set or take back the limit and the manoeuvre."""
-        self._limit.want(demand, now)
         self._manoeuvre.want(demand, now)
+        self._limit.want(demand, now, drives=self._manoeuvre.accepted)
 
     def poll(self, now: float) -> None:
         """Repeat what was not confirmed; call the service when it appears."""
@@ -105,12 +105,14 @@ class _Limit:
         self._again = False
         self.entry = False
 
-    def want(self, demand: Demand, now: float) -> None:
-        """Send what has changed."""
+    def want(self, demand: Demand, now: float, *, drives: bool) -> None:
+        """Send what has changed; `drives`: a manoeuvre was accepted that may need to move."""
         self._now = now
-        # Pulling over needs to move: a limit of 0 would stop the vehicle in its lane.
+        # Pulling over needs to move: a limit of 0 would stop the vehicle in its lane. But nobody
+        # is let go for a manoeuvre that is refused.
         if ACTIONS[demand.action].drives_on:
-            demand = self._wanted if self._wanted.limits and _speed(self._wanted) else NOTHING
+            stays = not drives or (self._wanted.limits and _speed(self._wanted))
+            demand = self._wanted if stays else NOTHING
         elif not demand.moves:
             demand = NOTHING
         if demand.limits and not math.isfinite(demand.speed_limit):
@@ -253,6 +255,11 @@ class _Manoeuvre:
             self._problem, self._called = "", -math.inf
             self._confirmation.ask(f"manoeuvre for {demand.action}" if wanted else "", now)
         self.poll(now)
+
+    @property
+    def accepted(self) -> bool:
+        """Tell whether the manoeuvre that is wanted was accepted."""
+        return self._wanted and self._accepted
 
     def poll(self, now: float) -> None:
         """Call the service if something is to be said and nobody has been told yet."""
