@@ -202,3 +202,19 @@ def test_an_action_that_is_no_text_is_reported(tmp_path: Path) -> None:
     assert report.failures["action: 2.0 is no text"] == 1
     with pytest.raises(ConfigError, match="action: unknown name 'y'"):
         compiled("action: y\n")
+
+
+def test_what_makes_a_memory_unknown_is_told(tmp_path: Path) -> None:
+    """Nothing is stale from the second tick on, and the state still not known."""
+    text = TEXT.replace("{high: x > 0}", "{high: x > 0, long: for_how_long(high) > 0.2}")
+    spec = compile_spec(parse_spec(parse_document(text)))
+    rows = [(k / 10, {"x": float(x)}) for k, x in enumerate([1, 1, 1, 1, -1, 1, 1])]
+    path = trace(tmp_path / "a.jsonl", [(0.0, {"auto": 1.0}), *rows[1:]])
+    report = learn([path], spec.spec, spec.abstraction).reports[0]
+    assert report.counts.unknown == 4 and report.stale["x"] == 1
+    name = "for_how_long(high): unknown, for an earlier moment was unknown, or there was none"
+    assert report.failures == {name: 3}
+    defaulted = text.replace("x: {timeout: 0.1}", "x: {timeout: 0.1, default: 1}")
+    spec = compile_spec(parse_spec(parse_document(defaulted)))
+    report = learn([path], spec.spec, spec.abstraction).reports[0]
+    assert (report.counts.unknown, report.failures) == (0, {})

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -122,6 +122,8 @@ def count_recording(
         stale.update(signal.name for signal in snapshot.stale)
         failed = snapshot.failures + seen.failures
         failures.update(f"{f.where}: {f.reason}" for f in failed)
+        if observation.active and observation.state is None and not (failed or snapshot.stale):
+            failures.update(_forgotten(abstraction, seen.values))
         failures.update([f"{KEY}: {problem}"] if problem else [])
     counter.end_recording()
     counts = counter.result
@@ -137,6 +139,13 @@ def count_recording(
     return RecordingReport(
         provenance, counts, inactive, invalid, stale, failures, warnings, watched
     )
+
+
+def _forgotten(abstraction: Abstraction, values: Sequence[Any]) -> Iterator[str]:
+    """Yield which expressions with memory have no value although all signals have one."""
+    for signal, value in zip(abstraction.derived, values[len(abstraction.sources) :], strict=True):
+        if signal.memory is not None and value is None:
+            yield f"{signal.name}: unknown, for an earlier moment was unknown, or there was none"
 
 
 def learn(
