@@ -35,7 +35,7 @@ KEY = (
     ("bounds", "its bounds", "bounds"),
     ("lead", "expected risk, by all readings so far", "expected"),
     ("uncovered", "risk that was published live, where it is another", "published live"),
-    ("warn_fill", "warning: the threshold `warn` was reached, and `act` was not", ""),
+    ("warn_fill", "warning: the threshold warn was reached, and act was not", ""),
     ("act_fill", "alert: the rule asks for its intervention", ""),
     ("lead", "lead time", "lead time"),
     ("violation", "violation (hollow cross: missed)", "violation"),
