@@ -210,6 +210,36 @@ def test_a_bond_beats_while_the_node_is_active(
         manager.wait()
 
 
+FAILING = """
+import rclpy
+from bond.msg import Status
+from rclpy.lifecycle import LifecycleNode
+from monitor_node.bond import PERIOD, Bond
+rclpy.init()
+node, heard, decides, periods = LifecycleNode("monitor"), [], [True], []
+node.create_subscription(Status, "/bond", heard.append, 100)
+node.create_timer(PERIOD, lambda: periods.append(len(heard)))
+bond = Bond(node, lambda: decides[0])
+def serve(done):
+    while not done():
+        rclpy.spin_once(node)
+serve(lambda: len(heard) > 5)
+decides[0] = False
+del periods[:]
+serve(lambda: len(periods) > 10)
+assert len(set(periods[3:])) == 1, periods
+decides[0], silent = True, periods[-1]
+serve(lambda: len(heard) > silent + 5)
+print("beats again")
+"""
+
+
+def test_a_bond_does_not_beat_while_ticks_fail(domain: int, installed: dict[str, str]) -> None:
+    command = [sys.executable, "-c", FAILING]
+    found = subprocess.run(command, env=environment(domain), capture_output=True, text=True)
+    assert found.stdout == "beats again\n", found.stderr
+
+
 def test_a_bond_without_its_messages_is_refused(start: Start, probe: Probe) -> None:
     start(bond=True, autostart=False)
     assert not probe.change("configure")

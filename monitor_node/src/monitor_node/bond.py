@@ -2,12 +2,13 @@
 
 The manager waits `bond_timeout` for the bond of each node that it activates, and takes all of them
 down when one breaks; with `bond_timeout: 0.0` it does without. Heartbeats come from the same
-executor as the ticks, so that a node that hangs breaks its bond.
+executor as the ticks, so that a node that hangs breaks its bond, and none come while ticks fail.
 """
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from rclpy.clock import Clock, ClockType
@@ -43,10 +44,12 @@ class Bond:
     ----------
     node : LifecycleNode
         The node; the bond has its name.
+    alive : callable
+        Tells whether ticks are evaluated.
     """
 
-    def __init__(self, node: LifecycleNode) -> None:
-        self._node = node
+    def __init__(self, node: LifecycleNode, alive: Callable[[], bool]) -> None:
+        self._node, self._alive = node, alive
         self._class = interface_class(STATUS)
         self._instance = str(uuid.uuid4())
         self._publisher = node.create_publisher(self._class, TOPIC, QoSProfile(depth=100))
@@ -56,7 +59,8 @@ class Bond:
         self._beat()
 
     def _beat(self) -> None:
-        self._publisher.publish(self._status(active=True))
+        if self._alive():
+            self._publisher.publish(self._status(active=True))
 
     def close(self) -> None:
         """Break the bond in good order."""

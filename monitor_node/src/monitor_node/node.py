@@ -228,7 +228,7 @@ class MonitorNode(ReportingNode):
         inputs.open()
         self._hide()
         self._ticker = Ticker(self, self.runtime, self._warn, self._hide)
-        self._bond = Bond(self) if self._value("bond") else None
+        self._bond = Bond(self, self._decides) if self._value("bond") else None
         result = super().on_activate(state)
         self.runtime.announce(self._now_ns())
         if self._goals is not None:
@@ -263,6 +263,10 @@ class MonitorNode(ReportingNode):
         self.watch = self._model = self._outputs = self._commands = self._actuators = None
         self._bounds = self._goals = None
         self._types = {}
+
+    def _decides(self) -> bool:
+        """Tell whether ticks are evaluated."""
+        return self._ticker is None or not self._ticker.failure
 
     def finish(self) -> None:
         """Close all files: the process ends. What was asked of a robot is not taken back."""
