@@ -55,6 +55,7 @@ def test_what_a_model_has_already_is_no_new_recording() -> None:
         copies.is_new(A, "0")
     # Agents that are asked the same do the same; the rest of the trace is new.
     assert not copies.is_new(run(B, 0), "0") and copies.is_new(run(B, 1), "1")
+    assert not copies.is_new(run(B, 0), "0"), "however often it is read"
     assert copies.left_out == [(run(B, 0), A)]
     assert "1 run left out" in copies.remark()
 

@@ -170,9 +170,9 @@ def _learned(
 
     Without danger scores each part is read once, and counts add up. Scores are fitted to all but
     one part in turn. A copy of a recording would be judged by what was learned from the other one,
-    whatever parts they are in.
+    whatever parts they are in; of runs of traces that are alike, one is learned from.
     """
-    copies = Copies(allowed=False)
+    copies = Copies(allowed=True)
 
     def counted(paths: Sequence[Path], own: CompiledSpec) -> CountModel:
         watch = watch_for(with_estimator(own, "auto") if counts_all else own)
@@ -202,6 +202,8 @@ def _learned(
     for index in range(len(models)):
         rest = [model for i, model in enumerate(models) if i != index]
         found.append((compiled, merge_models(rest)))
+    if remark := copies.remark():
+        output.warn(remark)
     return found
 
 

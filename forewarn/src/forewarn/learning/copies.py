@@ -63,7 +63,8 @@ class Copies:
             return True
         if trace is None or not self._allowed:
             raise _twice(path, first, "" if known is None else ", which the model has already")
-        self.left_out.append((path, first))
+        if (path, first) not in self.left_out:  # who reads it again says nothing new
+            self.left_out.append((path, first))
         return False
 
     def remark(self) -> str:
