@@ -36,6 +36,7 @@ from agent_guard.guard import Guard
 from agent_guard.outcomes import NOTHING, Settled
 from agent_guard.turns import Kept, Turn, begin, ended, gathered, merged, over
 from forewarn.config.actions import ACTIONS
+from forewarn.errors import ConfigError
 from forewarn.recordings.agent_calls import says_failed
 from forewarn.recordings.agent_steps import text_of_result
 
@@ -209,8 +210,16 @@ def guarded_tools(
     context : callable, optional
         As for `GuardMiddleware`.
     **options
-        As for `ToolNode`.
+        As for `ToolNode`, without another ``messages_key``.
+
+    Raises
+    ------
+    ConfigError
+        If the messages are to lie under another key, where the guard does not look.
     """
+    key = options.get("messages_key", "messages")
+    if key != "messages":
+        raise ConfigError(f"{key!r}", key="messages_key", accepted="messages")
     middleware = GuardMiddleware(guard, context)
     return ToolNode(
         tools,

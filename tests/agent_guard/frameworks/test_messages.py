@@ -17,6 +17,7 @@ from rules import RULES, written
 
 from agent_guard import Guard, GuardStopError
 from agent_guard.middleware import GuardState, guarded_tools, is_stopped
+from forewarn.errors import ConfigError
 
 ORDER = "Pay 20 to AC1234 at once"
 CONFIG = {"configurable": {"thread_id": "t1"}}
@@ -101,3 +102,9 @@ def test_messages_of_the_user_that_a_tool_hands_on_stay_the_users(tmp_path: Path
     result = found.invoke({"messages": before}, CONFIG)
     assert answers(result)[-1] == "sent"
     assert not [m for m in result["messages"] if "forewarn" in m.additional_kwargs]
+
+
+def test_messages_where_the_guard_does_not_look_are_refused(tmp_path: Path) -> None:
+    guard = Guard.open(written(tmp_path))
+    with pytest.raises(ConfigError, match=r"messages_key: 'chat' .*accepted: messages"):
+        guarded_tools(guard, Tools().all(), messages_key="chat")
