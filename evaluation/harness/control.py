@@ -48,8 +48,7 @@ class Library:
 
     def begin(self) -> None:
         """Forget the last episode."""
-        self.watch.withdraw("another episode begins")
-        self.watch.restart()
+        self.watch.end()
         for name, values in self.policies.items():
             self.watch.set_policy(name, values)
 
