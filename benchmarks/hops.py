@@ -19,7 +19,7 @@ from benchmarks.bridge import RATES, RESUME, STOP, load, new_world, no_cyber
 
 TARGET = Target(20.0)
 WARM_UP = 1.0
-"""Seconds."""
+"""Seconds of messages that are not counted."""
 
 
 def relay(world: Any, bare: str, **parameters: Any) -> Any:
@@ -47,7 +47,7 @@ def to_ros(world: Any, listener: Any, rate: float, count: int, bare: str) -> lis
 
     subscription = listener.node.create_subscription(Signals, "/monitor/input/signals", take, 100)
     # Whoever has just been found gets the messages of up to 0.3 s at once, from the relay too.
-    cold = max(count // 10, round(WARM_UP * rate))
+    cold = round(WARM_UP * rate)
     wanted = cold + count
     listener.wait_for_any(lambda _: len(arrived) >= wanted, limit=240.0 + 2 * wanted / rate)
     listener.node.destroy_subscription(subscription)

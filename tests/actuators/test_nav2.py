@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from acting import ESCALATING, Live, alert, calm
+from live_ros import Probe
 from planners import Planner
 
 pytestmark = pytest.mark.ros
@@ -77,15 +78,20 @@ def test_the_limit_is_repeated_and_never_left_behind(live: Callable[..., Live]) 
     assert planner.of("speed")[-1]["speed_limit"] == 0.0
 
 
+def limit(probe: Probe, planner: Planner, speed: float, *, percentage: bool) -> None:
+    """Set the limit of somebody else, and wait until the actuator knows of one."""
+    while probe.values("actuator nav2")["limit of others"] == "none":
+        # The two may not have found each other yet.
+        planner.tell(other={"percentage": percentage, "speed_limit": speed})
+        reports = probe.reports
+        probe.wait(lambda known=reports: probe.reports > known + 1, "reports")
+
+
 def test_the_limit_of_another_is_given_back(live: Callable[..., Live]) -> None:
     probe, stepper, planner = live(NAV2)
     stepper.step(speed=3.0, distance=30.0)
     probe.wait_for_status("actuator nav2", "OK")
-    while probe.values("actuator nav2")["limit of others"] == "none":
-        # The two may not have found each other yet.
-        planner.tell(other={"percentage": True, "speed_limit": 60.0})
-        reports = probe.reports
-        probe.wait(lambda known=reports: probe.reports > known + 1, "reports")
+    limit(probe, planner, 60.0, percentage=True)
     assert probe.values("actuator nav2")["limit of others"] == "60 %"
     alert(stepper, 2)
     planner.wait("speed", lambda m: m["speed_limit"] == 1.25)
@@ -117,11 +123,7 @@ def test_a_limit_raises_no_lower_one_that_was_there_before(live: Callable[..., L
     probe, stepper, planner = live(NAV2)
     stepper.step(speed=3.0, distance=30.0)
     probe.wait_for_status("actuator nav2", "OK")
-    while probe.values("actuator nav2")["limit of others"] == "none":
-        # The two may not have found each other yet.
-        planner.tell(other={"percentage": False, "speed_limit": 0.5})
-        reports = probe.reports
-        probe.wait(lambda known=reports: probe.reports > known + 1, "reports")
+    limit(probe, planner, 0.5, percentage=False)
     alert(stepper, 2)
     probe.wait_for_status("actuator nav2", "OK", "LIMIT_SPEED: 1.25 m/s: taken up")
     assert {m["speed_limit"] for m in planner.of("speed")} == {0.5}

@@ -9,15 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.assessment.calibration import Fitted, fit
-from forewarn.assessment.incidents import (
-    Incident,
-    labelled_incidents,
-    labels_alone,
-    without_prevented,
-)
+from forewarn.assessment.incidents import Incident, without_prevented
 from forewarn.assessment.reliability import Calibration
 from forewarn.assessment.replay import RecordedRun, weighted_runs
-from forewarn.cli.common import add_incidents, recording_path
+from forewarn.cli.common import add_incidents, labelled, recording_path
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import without_known
 from forewarn.cli.replay_command import add_censoring, replay_all
@@ -86,13 +81,9 @@ def heeded_incidents(
     InputError
         If nothing is calibrated, or a label cannot be read.
     """
-    if not folders:
-        return None
-    if not held_out:
+    if folders and not held_out:
         raise InputError("nothing is calibrated", key="--incidents", accepted="--calibrate as well")
-    for line in labels_alone(folders):
-        output.warn(line)
-    return labelled_incidents(folders)
+    return labelled(folders, output)
 
 
 def calibrate_model(

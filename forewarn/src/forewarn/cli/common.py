@@ -7,10 +7,11 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from forewarn.cli.output import Output
 from forewarn.config.fields import LARGEST, RATES, Rate
@@ -20,6 +21,9 @@ from forewarn.files.remote import address
 from forewarn.recordings.parts import ACCEPTED as MOMENTS
 from forewarn.recordings.parts import moment
 from forewarn.signals.clock import Clock
+
+if TYPE_CHECKING:
+    from forewarn.assessment.incidents import Incident
 
 RECORDINGS_HELP = (
     "rosbag2 folder, .mcap or .db3 file (zstd or not), ROS 1 .bag, JSON lines trace, "
@@ -156,6 +160,23 @@ def add_incidents(parser: argparse.ArgumentParser, text: str) -> None:
         metavar="FOLDER",
         help=f"heed labels of `forewarn incidents`: {text} (may be repeated)",
     )
+
+
+def labelled(folders: Sequence[Path], output: Output) -> list[Incident] | None:
+    """Return the incidents whose labels are to be heeded; None if no folder is given.
+
+    Raises
+    ------
+    InputError
+        If a label, or an incident that has one, cannot be read.
+    """
+    if not folders:
+        return None
+    from forewarn.assessment.incidents import labelled_incidents, labels_alone
+
+    for line in labels_alone(folders):
+        output.warn(line)
+    return labelled_incidents(folders)
 
 
 def whole_number(text: str, least: int = 0) -> int:

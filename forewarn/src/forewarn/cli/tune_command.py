@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from forewarn.assessment.episodes import ScoredRun
-from forewarn.assessment.incidents import Incident, confirmed, labelled_incidents, labels_alone
+from forewarn.assessment.incidents import Incident, confirmed
 from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.results import remarks_on, scored_runs
 from forewarn.assessment.tuning import LEAST_VIOLATIONS, Goal, Tuning, Unit, tune
@@ -24,6 +24,7 @@ from forewarn.cli.common import (
     add_plot,
     add_properties,
     add_recordings,
+    labelled,
     positive_number,
     probability,
     whole_number,
@@ -182,9 +183,7 @@ def run(options: Options, output: Output) -> int:
                 "hour, and shares of time, say nothing of other hours"
             )
     _check_blocks(options, spec)
-    incidents = labelled_incidents(options.incidents) if options.incidents else None
-    for line in labels_alone(options.incidents):
-        output.warn(line)
+    incidents = labelled(options.incidents, output)
     readers = Readers(options, recordings)
     monitor, runs, clusters = _runs(options, spec, recordings, readers.executor, output)
     readers.warn(output)

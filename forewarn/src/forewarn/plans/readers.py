@@ -115,9 +115,12 @@ def check_unambiguous(text: str) -> None:
     """
     if text.lstrip("\ufeff \t\r\n")[:1] not in ("{", "["):
         return
-    for part in (text, *text.splitlines()):
-        with suppress(ValueError, RecursionError):  # what is no JSON is told by its reader
-            json.loads(part, object_pairs_hook=_one_meaning)
+    with suppress(ValueError, RecursionError):  # what is no JSON is told by its reader
+        json.loads(text, object_pairs_hook=_one_meaning)
+        return
+    for line in text.splitlines():
+        with suppress(ValueError, RecursionError):
+            json.loads(line, object_pairs_hook=_one_meaning)
 
 
 def _one_meaning(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

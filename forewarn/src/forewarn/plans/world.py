@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.errors import InputError
+from forewarn.errors import InputError, plural
 
 MOST_STEPS = 200_000
 MOST_OBJECTS = 20_000
@@ -334,8 +334,7 @@ def _call_of(descriptions: Descriptions, step: Step) -> str:
         return step.action
     if any(map(is_variable, step.arguments)):
         return str(step)
-    number = len(step.arguments)
-    return f"{step.action} with {number} argument{'' if number == 1 else 's'}"
+    return f"{step.action} with {plural(len(step.arguments), 'argument')}"
 
 
 def _instances(effect: Effect, given: Mapping[str, tuple[str, ...]]) -> list[Fact]:
