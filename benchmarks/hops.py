@@ -46,7 +46,7 @@ def to_ros(world: Any, listener: Any, rate: float, count: int, bare: str) -> lis
             arrived.setdefault(message.values[0], now)
 
     subscription = listener.node.create_subscription(Signals, "/monitor/input/signals", take, 100)
-    # Whoever has just been found gets the messages of up to 0.3 s at once, from the relay too.
+    # A subscriber that was just found may get the messages of 0.3 s at once, from any publisher.
     cold = round(WARM_UP * rate)
     wanted = cold + count
     listener.wait_for_any(lambda _: len(arrived) >= wanted, limit=240.0 + 2 * wanted / rate)

@@ -131,7 +131,8 @@ class TcpTransport:
         if connection is None:
             wait = self._retry_at - time.monotonic()
             if wait > 0:
-                self._closed.wait(min(wait, timeout))
+                # Before Python 3.11 an Event waits by the system's clock, which may be set back.
+                time.sleep(min(wait, timeout))
                 return []
             return self._connect()
         connection.settimeout(max(min(timeout, SILENCE_LIMIT / 10), 0.001))

@@ -40,7 +40,7 @@ def apart(
         Sees the graph, and owns both.
     """
     senders, takers = node.get_publishers_info_by_topic, node.get_subscriptions_info_by_topic
-    # Of its own, too, the graph has the quality in force: a profile has defaults that say nothing.
+    # The graph has the quality in force, of own topics too; their profiles may say "default".
     ends = [
         *(
             (topic, info, own.qos_profile, info.qos_profile)

@@ -115,7 +115,7 @@ def _woken_when_set_back(executor: Any) -> Iterator[None]:
     def watch() -> None:
         before = time.time_ns() - time.monotonic_ns()
         while not over:
-            time.sleep(LOOK)  # an Event waits by the time of day itself before Python 3.11
+            time.sleep(LOOK)  # before Python 3.11 an Event waits by the system's clock
             now = time.time_ns() - time.monotonic_ns()
             if now < before - LOOK_NS:
                 executor.wake()

@@ -277,7 +277,7 @@ def _with_truth(one: Contender, first: Contender) -> Contender:
                 f"{one.name} and {first.name} were not asked at the same moments",
                 accepted="monitor files of the same clock, rate and time",
             )
-        # What is infinite would alert even at the threshold that stands for no alert.
+        # An infinite score would reach even the infinite threshold, which stands for no alert.
         score = np.minimum(mine.score, sys.float_info.max)
         found.append(theirs._replace(score=score, unseen=mine.unseen))
     return Contender(one.name, one.rule, tuple(found), one.probabilities, one.states)

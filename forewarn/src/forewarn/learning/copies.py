@@ -63,7 +63,7 @@ class Copies:
             return True
         if trace is None or not self._allowed:
             raise _twice(path, first, "" if known is None else ", which the model has already")
-        if (path, first) not in self.left_out:  # who reads it again says nothing new
+        if (path, first) not in self.left_out:  # each is told once, however often it is read
             self.left_out.append((path, first))
         return False
 

@@ -173,8 +173,8 @@ def release(rules: Rules, state: PolicyState, tick: int) -> PolicyState:
 def carried_over(rules: Rules, state: PolicyState, shift: int) -> PolicyState:
     """Return where a policy stands on another clock: an alert goes on, for nobody saw it end.
 
-    It has lasted as long as before. All counts of consecutive ticks begin anew. Where a state
-    unknown to the model asked for a limit by now, it acts: such a state is not yet seen again.
+    It has lasted as long as before. All counts of consecutive ticks begin anew. Where a state that
+    the model does not know had led to a limit, the property acts: no state has been seen since.
 
     Parameters
     ----------
