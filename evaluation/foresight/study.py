@@ -115,7 +115,7 @@ def question_of(name: str, folder: Path) -> Question:
 
 def recordings(folder: Path) -> list[Path]:
     """Return the traces of a folder, or its bags."""
-    return sorted(folder.glob("*.jsonl*")) or irsim.recordings(folder)
+    return sorted(folder.glob("*.jsonl.gz")) or irsim.recordings(folder)
 
 
 def stacked(question: Question, variables: Sequence[str], path: Path) -> Path:

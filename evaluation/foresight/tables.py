@@ -22,13 +22,12 @@ Found = Mapping[str, Mapping[str, Any]]
 def standing(found: Found) -> dict[str, dict[str, Any]]:
     """Return the last figures of each study and number of runs, under the names they have.
 
-    ``lander, first`` and ``lander`` are the same study, judged at two times. What belongs to a
-    study stands together, fewer runs first.
+    ``lander, first`` and ``lander`` are the same study, judged at two times. Studies stand in
+    alphabetical order, what belongs to one together, fewer runs first.
     """
     last = {(study_of(name), size): name for name, sizes in found.items() for size in sizes}
     kept = _only(found, lambda name, size: last[study_of(name), size] == name)
-    studies = list(dict.fromkeys(map(study_of, kept)))
-    places = {name: (studies.index(study_of(name)), min(map(int, kept[name]))) for name in kept}
+    places = {name: (study_of(name), min(map(int, kept[name]))) for name in kept}
     return {name: kept[name] for name in sorted(kept, key=places.__getitem__)}
 
 
@@ -55,7 +54,7 @@ def write_page(found: Found, page: Path = PAGE) -> None:
     """Write all tables of the page of results."""
     put(AHEAD, ahead_of(standing(found)), page)
     put(MARK, table_of(standing(found)), page)
-    put(EARLIER, table_of(earlier(found)), page)
+    put(EARLIER, ahead_of(earlier(found)), page)
 
 
 def ahead_of(found: Found) -> str:
@@ -63,6 +62,7 @@ def ahead_of(found: Found) -> str:
     head = (
         *("", "Runs", "judged (violations)", "PR area", "greatest of the others"),
         *("Brier", "least of the others"),
+        *("Lead at 40/h", "longest of the others", "at 80/h", "longest of the others"),
     )
     lines = []
     for name, sizes in found.items():
@@ -77,10 +77,20 @@ def ahead_of(found: Found) -> str:
                     f"{area['area'][0]:.3f} ({area['name']})",
                     f"{ours['brier'][0]:.4f}",
                     f"{brier['brier'][0]:.4f} ({brier['name']})",
+                    *(cell for budget in range(2) for cell in _leads(ours, others, budget)),
                     "; ".join(item["ahead"]) or "nobody",
                 ]
             )
     return table((*head, "Who is ahead"), lines)
+
+
+def _leads(
+    ours: Mapping[str, Any], others: Sequence[Mapping[str, Any]], budget: int
+) -> tuple[str, str]:
+    """Return our mean lead within a budget of false alarms, and the longest of the others."""
+    longest = max(others, key=lambda row: row["leads"][budget] or 0.0)
+    lead, theirs = (row["leads"][budget] or 0.0 for row in (ours, longest))
+    return f"{lead:.2f} s", f"{theirs:.2f} s ({longest['name']})"
 
 
 def table_of(found: Found) -> str:

@@ -13,7 +13,6 @@ rounding of the messages. `make study` compares both ways bit by bit.
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 from collections.abc import Iterable, Iterator
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.harness.command import command
+from evaluation.harness.episodes import write_lines
 from evaluation.harness.messages import EPOCH_NS
 from evaluation.sumo.messages import grid, light_values, road_values
 from evaluation.sumo.record import Events
@@ -96,16 +96,16 @@ def _yaws(angles: list[float]) -> np.ndarray[Any, np.dtype[np.float64]]:
 def record(scenario: str, seed: int, folder: Path, networks: Path) -> dict[str, Any]:
     """Simulate one run unless it is there; return what its summary says.
 
-    A run whose ego could not enter the network is kept as a summary with the reason under `failed`.
+    A run whose ego could not enter the network is kept as a summary with the reason under `failed`,
+    and leaves no trace. Nor does one that is stopped.
     """
     summary = folder / f"{seed:05d}.json"
     if not summary.exists():
         known: dict[str, Any] = {"seed": seed, "kind": kind_of(scenario, seed)}
         try:
-            events, trace = Events(), folder / f"{seed:05d}.jsonl.gz"
-            with gzip.open(trace, "wt", encoding="utf-8", compresslevel=4) as file:
-                for line in lines(events.watch(frames(scenario, seed, networks), STRIDE * STEP)):
-                    file.write(json.dumps(line) + "\n")
+            events = Events()
+            run = lines(events.watch(frames(scenario, seed, networks), STRIDE * STEP))
+            write_lines(folder / f"{seed:05d}.jsonl.gz", run)
             known |= vars(events)
         except RuntimeError as error:
             known["failed"] = str(error)

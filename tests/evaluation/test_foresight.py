@@ -16,7 +16,14 @@ pytest.importorskip("rtamt", reason="the study's rivals need RTAMT")
 
 from evaluation.foresight import study, trials
 from evaluation.foresight.study import HERE, Question, ahead, answer
-from evaluation.foresight.tables import earlier, shown, standing, table_of, write_page
+from evaluation.foresight.tables import (
+    ahead_of,
+    earlier,
+    shown,
+    standing,
+    table_of,
+    write_page,
+)
 from evaluation.harness.classifiers import LAGS, Floats, logistic, with_history
 from evaluation.harness.page import PAGE, replaced
 from evaluation.harness.runs import Pass, pass_over
@@ -117,6 +124,21 @@ def test_of_the_single_quantities_the_page_shows_the_best() -> None:
         {"name": n, "area": [a], "ece": None if n == "never" else 0.1} for n, a in areas.items()
     ]
     assert [row["name"] for row in shown(rows)] == ["Forewarn", "boosting", "time"]
+
+
+def test_of_the_others_the_page_shows_the_best_in_each_column() -> None:
+    areas, scores = (0.5, 0.4, 0.7), (0.02, 0.01, 0.03)
+    leads = ([1.0, None], [0.5, 3.0], [2.0, 2.5])
+    rows = [
+        {"name": name, "area": [area], "brier": [score], "leads": lead}
+        for name, area, score, lead in zip("ABC", areas, scores, leads, strict=True)
+    ]
+    item = {"judged": 9, "violations": 4, "rows": rows, "ahead": []}
+    *_, row = ahead_of({"it": {"25": item}}).splitlines()
+    assert row.strip("| ").split(" | ") == [
+        *("it", "25", "9 (4)", "0.500", "0.700 (C)", "0.0200", "0.0100 (B)"),
+        *("1.00 s", "2.00 s (C)", "0.00 s", "3.00 s (B)", "nobody"),
+    ]
 
 
 def test_each_part_is_judged_by_what_the_others_taught(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,11 @@ pytest.importorskip("rtamt", reason="the study's rivals need RTAMT")
 
 from evaluation.harness.page import replaced
 from evaluation.harness.runs import learn_from, pass_over, with_risk
-from evaluation.study import rivals
+from evaluation.study import record, rivals
 from evaluation.study.analysis import judge
 from evaluation.study.study import disagreements, jobs_for
 from evaluation.study.table import MARK, document, readable
+from evaluation.sumo.simulation import Frame
 from forewarn.assessment.replay import replay
 from forewarn.config import load_spec
 from forewarn.errors import RecordingError
@@ -190,6 +192,19 @@ def test_recordings_of_one_run_agree_only_to_the_bit(monitor_file: Path, tmp_pat
     one, same, other = paths
     assert disagreements(monitor_file, one, same) == []
     assert "speed" in disagreements(monitor_file, one, other)
+
+
+def test_a_run_that_fails_leaves_a_reason_and_no_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nobody_enters(*_: object) -> Iterator[Frame]:
+        raise RuntimeError("no room")
+        yield
+
+    monkeypatch.setattr(record, "frames", nobody_enters)
+    found = record.record("s2", 7, tmp_path, tmp_path)
+    assert found["failed"] == "no room" and found["seed"] == 7
+    assert [path.name for path in tmp_path.iterdir()] == ["00007.json"]
 
 
 def test_training_and_test_runs_share_the_number_that_is_asked_for() -> None:
