@@ -22,12 +22,17 @@ class Page(HTMLParser):
         super().__init__()
         self.links: set[str] = set()
         self.anchors: set[str] = set()
+        self.loaded: set[str] = set()
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         for name, value in attrs:
             if name in ("href", "src") and value:
                 self.links.add(value)
+                if tag not in ("a", "link") or ("rel", "stylesheet") in attrs:
+                    self.loaded.add(value)
+            elif name == "class" and value == "mermaid":
+                self.loaded.add("https://unpkg.com/mermaid")  # the theme's script asks for it
             elif name in ("id", "name") and value:
                 self.anchors.add(value)
 
@@ -76,6 +81,8 @@ def test_the_site_is_built_and_all_its_links_lead_somewhere(
     assert documentation.build(environment, tmp_path / "pages", site) == 0
     built = {path.resolve(): Page(path) for path in site.rglob("*.html") if path.name != "404.html"}
     assert len(built) == sum(1 for _ in documentation.pages(documentation.ROOT))
+    elsewhere = {link for page in built.values() for link in page.loaded if urlsplit(link).netloc}
+    assert not elsewhere, "the site works without a network"
     astray = []
     for path, page in built.items():
         for link in page.links:

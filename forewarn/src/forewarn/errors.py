@@ -101,14 +101,24 @@ class CheckingError(InputError):
     """A chain or a query cannot be checked."""
 
 
-def plural(number: int, noun: str) -> str:
-    """Return ``1 message`` or ``2 messages``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def plural(number: int, noun: str, nouns: str = "") -> str:
+    """Return ``1 message`` or ``2 messages``; `nouns` where an s does not make the plural."""
+    return f"{number} {noun}" if number == 1 else f"{number} {nouns or noun + 's'}"
 
 
-def not_built(what: str) -> ImportError:
-    """Return the error of a compiled part that is not there."""
-    return ImportError(
-        f"forewarn's {what} is not built: install forewarn anew (`make setup`, pip or colcon) "
-        "where there are a C compiler and the headers of Python"
-    )
+class NotBuiltError(ForewarnError, ImportError):
+    """A compiled part is not there, or was built from other sources than these.
+
+    Parameters
+    ----------
+    what : str
+        The part.
+    problem : str
+        What is wrong with it.
+    """
+
+    def __init__(self, what: str, problem: str = "is not built") -> None:
+        super().__init__(
+            f"forewarn's {what} {problem}: install forewarn anew (`make setup`, pip or colcon) "
+            "where there are a C compiler and the headers of Python"
+        )

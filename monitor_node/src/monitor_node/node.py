@@ -14,7 +14,7 @@ from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.subscription import Subscription
 
 from forewarn.config import MonitorSpec, load_spec
-from forewarn.errors import ConfigError, ModelError
+from forewarn.errors import ConfigError, ModelError, plural
 from forewarn.messages import MessageType, installed_message_type
 from forewarn.models import CountModel, check_replaceable
 from forewarn.monitoring.alerts import Alerts
@@ -166,7 +166,8 @@ class MonitorNode(ReportingNode):
             self.get_logger().warning(note)
         states = len(self._model.states) if self._model else 0
         self.get_logger().info(
-            f"configured: {config}, {len(watch.names)} properties, {len(self._types)} topics, "
+            f"configured: {config}, {plural(len(watch.names), 'property', 'properties')}, "
+            f"{plural(len(self._types), 'topic')}, "
             f"{by_clock(spec.rate)}, mode {spec.mode}, "
             + (f"model of {states} states" if states else "no model: verdicts without risk")
         )

@@ -80,7 +80,7 @@ def test_an_unseen_state_is_unknown_and_does_not_spoil_the_others(response: Resp
     # From state 1 the trigger holds: again (a violation) or on to the unseen state, which is
     # entered without an answer: a violation as well.
     assert table.values[1, 1] == 1
-    assert any("1 states have no data" in note and "up to 1 " in note for note in table.notes)
+    assert any("1 state without data" in note and "up to 1 " in note for note in table.notes)
 
 
 def test_a_horizon_within_the_bound_is_noted(response: Response) -> None:

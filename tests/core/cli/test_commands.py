@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -70,6 +71,22 @@ def test_a_command_loads_only_what_it_needs(words: list[str]) -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.endswith("loaded:\n"), out.stdout
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["forewarn.messages._cdr", "forewarn.expressions.functions._encounters"],
+)
+def test_a_part_that_is_not_built_is_an_error_and_no_traceback(module: str) -> None:
+    code = (
+        f"import sys; sys.modules['{module}'] = None; from forewarn.cli import main; "
+        "sys.exit(main(['validate', 'config/nav2.yaml']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stdout == "", done.stderr
+    assert re.fullmatch(
+        r"forewarn: error: forewarn's .* is not built: install forewarn anew \(.*\n", done.stderr
+    )
 
 
 @pytest.mark.parametrize("name", ["learn", "replay", "tune"])

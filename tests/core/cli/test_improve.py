@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from forewarn.cli.moving import PLACES, moved
+from forewarn.config import load_spec
 from forewarn.monitoring.loading import load_compiled
 
 MONITOR = """\
@@ -70,6 +73,57 @@ def test_what_holds_is_written_and_all_else_stays(
     assert proposal["condition"] in table.out and "holds" in table.out
     assert "not written: -o FILE does it" in table.out
     assert "exists already" in forewarn(*asked, "-o", better).err
+
+
+def test_paths_lead_to_the_same_files_from_another_folder(
+    forewarn: Callable[..., Any], bags: Path, tmp_path: Path
+) -> None:
+    for name in ("here", "far/away"):
+        (tmp_path / name).mkdir(parents=True)
+    config, better = tmp_path / "here" / "monitor.yaml", tmp_path / "far" / "away" / "better.yaml"
+    (tmp_path / "here" / "laws.yaml").write_text("predicates: {quiet: hum < 1}\n")
+    days = "".join(f"{path.name},{i}\n" for i, path in enumerate(sorted(bags.iterdir())))
+    (tmp_path / "here" / "days.csv").write_text("recording,day\n" + days)
+    config.write_text(
+        f"{MONITOR}include: [laws.yaml]\nmodel: ./m.json   # learned in May\n"
+        "learning: {together: day, groups: days.csv}\n"
+        f"black_box: {{folder: {tmp_path / 'seen'}}}\n"
+    )
+    asked = ("init", "--improve", config, bags, "--most", 1, "--tries", 8)
+    result = forewarn(*asked, "-o", better)
+    assert result.code == 0, result.err
+    spec = load_spec(better)
+    assert spec.model_path is not None and spec.learning.groups is not None
+    assert spec.model_path.resolve() == tmp_path / "here" / "m.json"
+    assert spec.beside(spec.learning.groups).resolve() == tmp_path / "here" / "days.csv"
+    assert spec.black_box is not None and spec.black_box.folder == str(tmp_path / "seen")
+    assert 'model: "../../here/m.json"   # learned in May\n' in better.read_text()
+    assert 'include: ["../../here/laws.yaml"]\n' in better.read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "moves"),
+    [
+        ("model: m.json\n", 'model: "../a/m.json"\n'),
+        ("include: [{file: 'laws.yaml', properties: [p]}]\n",
+         'include: [{file: "../a/laws.yaml", properties: [p]}]\n'),
+        ("shapes: {b: {file: $MAP/b.bin}, c: {file: c.bin}}\n",
+         'shapes: {b: {file: $MAP/b.bin}, c: {file: "../a/c.bin"}}\n'),
+        ("learning: {groups: 'bags/{robot}/*'}\n", "learning: {groups: 'bags/{robot}/*'}\n"),
+        ("model: /m.json\nanomaly:\n  file: ~/a\n", "model: /m.json\nanomaly:\n  file: ~/a\n"),
+        ("signals: {p: {rules: \"r ü.yaml\"}}\nmodel: ../m.json\n",
+         'signals: {p: {rules: "../a/r ü.yaml"}}\nmodel: "../m.json"\n'),
+    ],
+)  # fmt: skip
+def test_only_relative_paths_are_written_anew(tmp_path: Path, text: str, moves: str) -> None:
+    assert moved(text, tmp_path / "a" / "m.yaml", tmp_path / "b" / "n.yaml") == moves
+    assert moved(text, tmp_path / "a" / "m.yaml", tmp_path / "a" / "n.yaml") == text
+
+
+def test_every_key_that_starts_at_the_file_moves_with_it() -> None:
+    page = Path(__file__).parents[3] / "docs" / "reference" / "monitor-file.md"
+    told = re.findall(r"^\| `(\w+)`.*a relative path starts at this file", page.read_text(), re.M)
+    assert set(told) <= {place[-1] for place in PLACES} and len(told) >= 4
 
 
 def test_danger_scores_that_nobody_has_fitted_are_pointed_out(

@@ -222,6 +222,23 @@ def test_shares_are_those_of_the_thresholds_as_written(
     assert set(spec.predicates) == {"moving", "fast", "too_fast"}
 
 
+def test_values_that_hardly_differ_are_told_apart(
+    forewarn: Callable[..., Any], tmp_path: Path
+) -> None:
+    values = 315000 + np.linspace(0, 0.5, 101)
+    bag = record_values(tmp_path / "bag.mcap", {"/odom": (ODOMETRY, values)})
+    assert forewarn("init", bag, "-o", tmp_path / "m.yaml").code == 0
+    text = (tmp_path / "m.yaml").read_text()
+    told = "315000 to 315000.5, median 315000.25, 80 % within 315000.05 to 315000.45"
+    assert f"  speed:  # {told}\n" in text
+
+
+def test_one_message_is_one_message(forewarn: Callable[..., Any], tmp_path: Path) -> None:
+    bag = record_values(tmp_path / "bag.mcap", {"/odom": (ODOMETRY, np.ones(1))})
+    assert forewarn("init", bag, "-o", tmp_path / "m.yaml").code == 0
+    assert "nav_msgs/msg/Odometry, 1 message\n" in (tmp_path / "m.yaml").read_text()
+
+
 def test_shares_of_distances_count_what_is_out_of_range(
     forewarn: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -235,6 +235,29 @@ def test_poses_are_read_from_their_topics_and_part_of_what_a_model_counts() -> N
     assert len(digests) == 3
 
 
+@pytest.mark.parametrize(
+    ("more", "key", "mine"),
+    [
+        ("topic: /odom, type: nav_msgs/msg/Path, value: x", "type", "nav_msgs/msg/Path"),
+        ("channel: /odom, message: a.Pose, value: x", "message", "a.Pose"),
+        (
+            "frame: {of: base_link, in: map, static: /odom}, value: translation.x",
+            "frame",
+            "tf2_msgs/msg/TFMessage",
+        ),
+    ],
+)
+def test_a_topic_has_one_type(more: str, key: str, mine: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        spec_of(GOOD.replace("predicates:", f"  far: {{{more}}}\npredicates:"))
+    assert str(caught.value) == (
+        f"m.yaml: line 6: signals.far.{key}: /odom is {mine} here, and nav_msgs/msg/Odometry in "
+        "signals.speed (accepted: one type for a topic)"
+    )
+    spelt = "topic: /odom, type: nav_msgs/Odometry, value: pose.pose.position.x"
+    spec_of(GOOD.replace("predicates:", f"  far: {{{spelt}}}\npredicates:"))
+
+
 def test_a_condition_for_messages_is_part_of_what_a_model_counts() -> None:
     def with_wheel(more: str) -> str:
         wheel = f"{{topic: /j, type: sensor_msgs/msg/JointState, value: 'velocity[0]'{more}}}"

@@ -6,6 +6,7 @@ import pytest
 
 from forewarn.errors import FormulaError
 from forewarn.logic import compile_formula, parse_formula
+from forewarn.logic.syntax import Bound, Interval
 from forewarn.logic.timing import in_steps
 from forewarn.signals.clock_kinds import clock_of
 
@@ -41,6 +42,28 @@ def test_an_interval_without_a_tick_is_refused():
     with pytest.raises(FormulaError, match=r"no tick at 10 Hz lies in \[0.21:0.29\]") as caught:
         steps("[0.21:0.29]", 10)
     assert "a multiple of 0.1 s" in caught.value.accepted
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "rate", "written"),
+    [
+        (Bound(5, "steps"), Bound(2, "steps"), "steps", "[5:2 steps]"),
+        (Bound(2, "s"), Bound(1, "s"), 10, "[2:1]"),
+        (Bound(5, "steps"), Bound(0.4, "s"), 10, "[5 steps:0.4 s]"),
+    ],
+)
+def test_an_interval_that_ends_before_it_begins_is_refused(lower, upper, rate, written):
+    with pytest.raises(FormulaError) as caught:
+        in_steps(Interval(lower, upper), clock_of(rate))
+    told = f"the interval {written} ends before it begins (accepted: the smaller bound first)"
+    assert str(caught.value) == told
+
+
+def test_a_bound_of_too_many_steps_is_refused_in_the_words_of_its_clock():
+    with pytest.raises(FormulaError, match=r"^a bound of 20000000 steps \(accepted: at most "):
+        steps("[0:20000000 steps]", "steps")
+    with pytest.raises(FormulaError, match=r"^a bound of 2000000 s is 20000000 steps at 10 Hz \("):
+        steps("[0:2000000]", 10)
 
 
 def test_steps_are_whole():

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_type_hints
 from forewarn.config import parse_spec
 from forewarn.config.actuators import NO_WAY, Ways
 from forewarn.config.yaml_text import parse_document
-from forewarn.errors import InputError, ModelError, RecordingError
+from forewarn.errors import InputError, ModelError, RecordingError, plural
 from forewarn.models import CountModel, parse_model
 from forewarn.monitoring.anomaly_section import unpack_detector
 from forewarn.monitoring.bridging import divide
@@ -82,7 +82,7 @@ class ReplayedTick:
         for condition in self.conditions:
             yield f"{condition} is not what it was"
         if len(self.result.rows) != len(self.published):
-            yield f"{len(self.published)} properties were published"
+            yield f"published were {plural(len(self.published), 'property', 'properties')}"
         for now, then in zip(self.result.rows, self.published, strict=False):
             for field, new, old in zip(RiskRow._fields, now, then, strict=True):
                 if not same_bits(new, old):

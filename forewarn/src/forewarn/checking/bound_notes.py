@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from forewarn.errors import plural
 from forewarn.models.chain import Floats
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ def notes_of(
     notes += counted.origin
     if counted.counted.unseen.any():
         notes.append(
-            f"in {int(counted.counted.unseen.sum())} states nothing was seen done: anything may "
-            "follow there"
+            f"nothing was seen done in {plural(int(counted.counted.unseen.sum()), 'state')}: "
+            "anything may follow there"
         )
     moving = query.through & ~query.targets & counted.counted.acted[counted.counted.groups[:-1]]
     wide = (upper - lower)[moving] >= WIDE

@@ -12,7 +12,7 @@ from forewarn.checking.labels import ENDED
 from forewarn.checking.response import bounded as passage
 from forewarn.checking.response import unbounded as idle
 from forewarn.checking.response.operators import Countdown, countdown, is_countdown
-from forewarn.errors import CheckingError
+from forewarn.errors import CheckingError, plural
 from forewarn.logic.automaton import Automaton, horizon_notes
 from forewarn.models.chain import Chain, Floats
 
@@ -170,7 +170,8 @@ def _unseen_note(chain: Chain, horizon: int | None) -> str:
         reached = following
     known = chain.live
     worst = float(reached[known].max()) if known.any() else 0.0
+    without = plural(int(chain.unseen.sum()), "state")
     return (
-        f"{int(chain.unseen.sum())} states have no data and no smoothing: their risk is unknown, "
+        f"{without} without data and smoothing: the risk is unknown, "
         f"and up to {worst:.3g} of the probability of other states leads there and is left out"
     )

@@ -104,7 +104,9 @@ def check_query(model: CountModel, chain: Chain, query: str) -> QueryResult:
     matrix = staying(chain.to_csr())
     notes: tuple[str, ...] = ()
     if chain.unseen.any():
-        notes = (f"{int(chain.unseen.sum())} states without data are taken to stay as they are",)
+        notes = (
+            f"states without data are taken to stay as they are: {int(chain.unseen.sum())} of them",
+        )
     if ctl.is_ctl(query):
         formula = ctl.parse(query)
 

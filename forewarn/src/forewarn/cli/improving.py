@@ -19,6 +19,7 @@ from forewarn.assessment.reliability import UNDECIDED, outcomes
 from forewarn.assessment.replay import replay
 from forewarn.assessment.splitting import Recorded, Setting
 from forewarn.cli.editing import difference, with_predicate
+from forewarn.cli.moving import moved
 from forewarn.cli.output import Output
 from forewarn.config import MonitorSpec, parse_spec
 from forewarn.config.includes import with_fragments
@@ -280,7 +281,7 @@ def _write(
         output.say(change)
         output.say("not written: -o FILE does it")
     else:
-        write_output(target, after)
+        write_output(target, moved(after, config, target))
         added = plural(len(found.confirmed), "predicate")
         output.say(f"{added} added -> {target}; learn again")
     return change

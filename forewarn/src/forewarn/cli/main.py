@@ -16,7 +16,7 @@ from itertools import pairwise
 from types import ModuleType
 
 from forewarn.cli.interrupt import Interrupt
-from forewarn.errors import ForewarnError
+from forewarn.errors import ForewarnError, NotBuiltError
 
 FINE, FINDINGS, INPUT_ERROR, INTERRUPTED = 0, 1, 2, 130
 
@@ -126,6 +126,9 @@ def _run(given: Sequence[str], interrupt: Interrupt) -> int:
                 gc.enable()
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else INPUT_ERROR
+    except NotBuiltError as error:
+        print(f"forewarn: error: {error}", file=sys.stderr)
+        return INPUT_ERROR
     output = Output(
         as_json=namespace.as_json,
         quiet=namespace.quiet,

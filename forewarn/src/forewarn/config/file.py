@@ -31,7 +31,7 @@ from forewarn.config.sections import (
     StatesSpec,
 )
 from forewarn.config.signals import TRANSFORMS, Expr, Limit, SignalSpec
-from forewarn.config.stepwise import misfits
+from forewarn.config.stepwise import Misfit, misfits
 from forewarn.config.yaml_text import Document, load_document
 from forewarn.errors import ConfigError, ConfigErrors, InputError
 
@@ -256,7 +256,7 @@ class MonitorSpec(Section):
             found = validation_problems(error, PropertySpec, prefix=("properties", name))
             raise ConfigErrors(list(found)) from None
         copy = self.model_copy(update={"properties": {**self.properties, name: changed}})
-        if errors := list(_clock_errors(copy, None)):
+        if errors := list(_misfit_errors(copy, None)):
             raise ConfigErrors(errors)
         return copy
 
@@ -291,19 +291,33 @@ def parse_spec(document: Document) -> MonitorSpec:
         spec = MonitorSpec.model_validate({**document.data, "file": document.file})
     except ValidationError as error:
         raise ConfigErrors(list(validation_problems(error, MonitorSpec, document))) from None
-    errors = [*_name_errors(spec, document), *_clock_errors(spec, document)]
+    errors = [*_name_errors(spec, document), *_misfit_errors(spec, document)]
     if errors:
         raise ConfigErrors(errors)
     return spec
 
 
-def _clock_errors(spec: MonitorSpec, document: Document | None) -> Iterator[InputError]:
+def _misfit_errors(spec: MonitorSpec, document: Document | None) -> Iterator[InputError]:
     for path, problem, accepted in (
         *misfits(spec),
         *guard_misfits(spec),
         *danger_misfits(spec),
+        *_type_misfits(spec),
     ):
         yield config_error(problem, document, path, accepted)
+
+
+def _type_misfits(spec: MonitorSpec) -> Iterator[Misfit]:
+    """Yield the signals that give a topic another type than a signal before them."""
+    told: dict[str, tuple[str, str]] = {}
+    for name, signal in spec.signals.items():
+        key = "frame" if signal.frame else "type" if signal.channel is None else "message"
+        for topic in filter(signal.reads, spec.topics):
+            mine = signal.message_type
+            other, theirs = told.setdefault(topic, (name, mine))
+            if mine != theirs:
+                problem = f"{topic} is {mine} here, and {theirs} in signals.{other}"
+                yield Misfit(("signals", name, key), problem, "one type for a topic")
 
 
 def _name_errors(spec: MonitorSpec, document: Document) -> Iterator[InputError]:

@@ -50,23 +50,32 @@ def in_steps(interval: Interval | None, clock: Clock) -> Steps:
     if interval.upper is None:
         return Steps(lower, None)
     upper = _steps(interval.upper, clock, up=False)
+    if _exact(interval.lower, clock) > _exact(interval.upper, clock):
+        raise FormulaError(
+            f"the interval {format_interval(interval)} ends before it begins",
+            accepted="the smaller bound first",
+        )
     if lower > upper:
         raise FormulaError(
-            f"no {clock.noun} {by_clock(clock.remembered)} lies in {format_interval(interval)}",
+            f"no tick {by_clock(clock.remembered)} lies in {format_interval(interval)}",
             accepted=f"an interval that holds a multiple of {clock.say(clock.duration(1))}",
         )
     return Steps(lower, upper)
 
 
 def _steps(bound: Bound, clock: Clock, *, up: bool) -> int:
-    whole = bound.unit == "steps"
-    exact = bound.value if whole else bound.value * _SECONDS[bound.unit] * clock.rate
+    whole, exact = bound.unit == "steps", _exact(bound, clock)
     if not exact <= _MAX_STEPS:
+        counted = "" if whole else f" is {exact:.10g} steps {by_clock(clock.remembered)}"
         raise FormulaError(
-            f"a bound of {bound.value:g} {bound.unit} is {exact:.10g} steps "
-            f"{by_clock(clock.remembered)}",
+            f"a bound of {bound.value:.10g} {bound.unit}{counted}",
             accepted=f"at most {_MAX_STEPS} steps",
         )
     if whole and exact != int(exact):
         raise FormulaError(f"{bound.value:g} steps", accepted="a whole number of steps")
     return max(math.ceil(exact - _SLACK) if up else math.floor(exact + _SLACK), 0)
+
+
+def _exact(bound: Bound, clock: Clock) -> float:
+    """Return a bound in steps, before it is rounded."""
+    return bound.value if bound.unit == "steps" else bound.value * _SECONDS[bound.unit] * clock.rate

@@ -8,22 +8,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from forewarn.errors import not_built
+from forewarn.errors import NotBuiltError
 from forewarn.messages.plan import Plan, encode
 
 try:
     from forewarn.messages import _cdr
 except ImportError as error:
-    raise not_built("decoder of messages") from error
+    raise NotBuiltError("decoder of messages") from error
 
 # Of the words that plan.encode() writes, and of what a program can do.
 FORMAT = 2
 KINDS = ("f8", "i8", "u8", "?", "str")
 if _cdr.FORMAT != FORMAT:
-    raise ImportError(
-        f"forewarn's decoder of messages was built from other sources ({_cdr.__file__}): install "
-        "forewarn anew (`make setup`, pip or colcon)"
-    )
+    raise NotBuiltError("decoder of messages", f"was built from other sources ({_cdr.__file__})")
 
 Decode: TypeAlias = Callable[[Any], "list[Any]"]
 

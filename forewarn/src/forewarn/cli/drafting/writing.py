@@ -21,6 +21,7 @@ from forewarn.cli.drafting.examples import (
     with_flags,
 )
 from forewarn.cli.drafting.scanning import Statistics
+from forewarn.errors import plural
 from forewarn.reports.figures import rounded
 from forewarn.signals.steps import Steps
 from forewarn.signals.ticks import Grid
@@ -150,17 +151,24 @@ def _told(signal: DraftSignal, found: Statistics, often: str) -> str:
     if signal.proposal.role is Role.FLAG:
         return f"between {found.low:g} and {found.high:g}{often}"
     # The share is that of the figures as they are written: values may repeat, and are rounded.
-    low, high = float(f"{found.p10:.3g}"), float(f"{found.p90:.3g}")
-    inside = share_of((signal.numbers >= low) & (signal.numbers <= high))
+    digits = _digits(found)
+    low, high = f"{found.p10:.{digits}g}", f"{found.p90:.{digits}g}"
+    inside = share_of((signal.numbers >= float(low)) & (signal.numbers <= float(high)))
     return (
-        f"{found.low:.3g} to {found.high:.3g}, median {found.median:.3g}, "
-        f"{inside} within {low:g} to {high:g}{often}"
+        f"{found.low:.{digits}g} to {found.high:.{digits}g}, median {found.median:.{digits}g}, "
+        f"{inside} within {low} to {high}{often}"
     )
+
+
+def _digits(found: Statistics) -> int:
+    """Return how many significant digits tell values apart: many for positions on a map."""
+    magnitude = max(abs(found.low), abs(found.high)) / (found.high - found.low)
+    return min(3 + max(math.floor(math.log10(magnitude)), 0), 17)
 
 
 def _describe(topic: DraftTopic) -> str:
     info = topic.info
-    text = f"{info.name}  {info.msgtype}, {info.count} messages"
+    text = f"{info.name}  {info.msgtype}, {plural(info.count, 'message')}"
     if topic.period == topic.period and topic.period > 0:
         usual, longest = rounded(topic.period, 2), rounded(topic.longest, 2)
         text += f", usually {usual} s apart, at most {longest} s"

@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from forewarn.errors import not_built
+from forewarn.errors import NotBuiltError
 
 try:
     from forewarn.expressions.functions import _encounters
 except ImportError as error:
-    raise not_built("geometry of encounters") from error
+    raise NotBuiltError("geometry of encounters") from error
 
 Floats = npt.NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from forewarn.errors import not_built
+from forewarn.errors import NotBuiltError
 from forewarn.expressions import Unknown
 from forewarn.expressions.functions.memory import Cell
 from forewarn.expressions.values import kind
@@ -28,7 +28,7 @@ def compiled_trees(
 
     Raises
     ------
-    ImportError
+    NotBuiltError
         If the extension is not built.
     ValueError
         If the arrays do not fit together.
@@ -37,7 +37,7 @@ def compiled_trees(
         # Few monitors have a danger score.
         from forewarn.states.danger._trees import Ensemble as Trees
     except ImportError as error:
-        raise not_built("evaluation of trees") from error
+        raise NotBuiltError("evaluation of trees") from error
     none = Ensemble(
         0.0, (), (), (), (), (), (), (), (0,) * len(features_of("x" * signals, lags, moments))
     )
