@@ -18,6 +18,7 @@ import pytest
 
 from forewarn.cli.main import COMMANDS, build_parser, parser_of
 from forewarn.config import load_spec
+from forewarn.files.alone import alone
 from forewarn.learning.observing import wanted_types
 from forewarn.logic.specification import compile_spec
 from forewarn.models import load_model
@@ -333,6 +334,21 @@ def test_adding_recordings_that_the_model_has_is_refused(
     assert result.code == 2
     assert "run0.mcap, which the model has already" in " ".join(result.err.split())
     assert not (tmp_path / "more.json").exists()
+
+
+def test_two_who_add_to_one_model_at_once_do_not_lose_what_one_of_them_learned(
+    forewarn: Run, corridor_run: Any, tmp_path: Path
+) -> None:
+    first, second = corridor_run.recordings[:2]
+    config, model = corridor_run.config, tmp_path / "model.json"
+    assert forewarn("learn", first, "-c", config, "-o", model).code == 0
+    given = ("learn", second, "-c", config, "-o", model, "--add-to", model)
+    with alone(model):
+        result = forewarn(*given)
+    assert result.code == 2
+    assert f"{model}: another process adds to it" in result.err.replace("\n", "")
+    assert forewarn(*given).code == 0
+    assert len(load_model(model).provenance) == 2
 
 
 def test_models_that_share_recordings_are_pointed_out_where_others_are_added(

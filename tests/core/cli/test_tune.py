@@ -116,6 +116,7 @@ def test_a_wish_beyond_the_data_is_refused_with_what_it_would_take(
     calm = tuned("--false-alarms-per-hour", 400, "--alert-share", 0.001)
     assert calm.code == 1
     assert "is in alert for more than 0.1 % of the time; the least is" in calm.out
+    assert "--alert-share says how much is bearable" in calm.out
 
 
 def test_a_wish_within_the_data_is_proven(tuned: Callable[..., Any]) -> None:

@@ -221,7 +221,7 @@ def test_learn_and_compare_say_and_use_them(
     assert code == 0, told
     assert json.loads(said)["folds"] == [0, 1, 2] * 4 * 2
     code, _, told = forewarn("compare", config, *recordings(world), "--folds", 13, "-j1")
-    assert code == 2 and "13 folds of 12 groups of recordings" in told
+    assert code == 2 and "13 folds of 12 groups (accepted: 2 to 12;" in told
 
 
 def test_a_guarantee_counts_groups_and_wants_groups_that_the_model_does_not_know(

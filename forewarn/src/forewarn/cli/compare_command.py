@@ -277,7 +277,9 @@ def _with_rivals(compiled: CompiledSpec, rivals: dict[str, str]) -> CompiledSpec
     spec = compiled.spec
     for name in rivals.keys() & spec.signals.keys():
         raise InputError(
-            f"{name!r} is a signal of {spec.file}", key="--rival", accepted="a name of its own"
+            f"{name!r} is a signal of {spec.file}",
+            key="--rival",
+            accepted=f"another name, such as rival_{name}={rivals[name]}",
         )
     signals = {name: SignalSpec(value=text) for name, text in rivals.items()}
     return compile_spec(spec.derived({**spec.signals, **signals}))
@@ -304,6 +306,8 @@ def _judged(
                 recordings,
                 executor,
                 output,
+                accepted="a model that the monitor file names; or no --models, to learn from these "
+                "recordings in turn",
                 allow_missing=options.allow_missing,
                 keep_signals=keep_signals,
             )[:2]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,7 @@ from forewarn.cli.groups import (
 from forewarn.cli.output import Output
 from forewarn.cli.replay_command import Censoring
 from forewarn.errors import plural
+from forewarn.files.alone import alone
 from forewarn.files.outputs import check_output
 from forewarn.learning.pipeline import Learned
 from forewarn.learning.recording_report import RecordingReport
@@ -137,6 +140,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: Options, output: Output) -> int:
     """Learn, write the model file, and report."""
     check_output(options.output)
+    grows = os.path.isfile(options.output) and os.path.realpath(options.output) in map(
+        os.path.realpath, options.add_to
+    )
+    with alone(options.output) if grows else nullcontext():
+        return _learn(options, output)
+
+
+def _learn(options: Options, output: Output) -> int:
     compiled = load_bare(options.config)
     method = calibration_method(compiled, options.calibration, options.calibrate)
     incidents = heeded_incidents(options.incidents, options.calibrate, output)

@@ -258,7 +258,14 @@ def _runs(
     compiled = compile_spec(spec)
     if options.folds is None:
         monitor, runs, clusters = held_out_runs(
-            compiled, options.model, recordings, executor, output, allow_missing=missing
+            compiled,
+            options.model,
+            recordings,
+            executor,
+            output,
+            accepted="-m FILE, a model that the monitor file names, or --folds to learn from these "
+            "recordings in turn",
+            allow_missing=missing,
         )
         return monitor, runs, tuple(clusters) if grouped else ()
     clusters = clusters_of(compiled.spec, recordings)

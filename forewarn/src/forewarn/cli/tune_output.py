@@ -201,7 +201,8 @@ def obstacles(tuning: Tuning) -> list[str]:
         return [
             "every threshold that foresees half of the violations is in alert for more than "
             f"{100 * goal.alert_share:g} % of the time; the least is "
-            f"{share(least.point.alert_share)}, at act {least.thresholds.act:g}"
+            f"{share(least.point.alert_share)}, at act {least.thresholds.act:g}; "
+            "--alert-share says how much is bearable"
         ]
     supported = [c for c in quiet if c.supported]
     affordable = [c for c in quiet if c.affordable]

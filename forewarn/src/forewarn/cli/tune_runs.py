@@ -15,7 +15,7 @@ from forewarn.cli.output import Output
 from forewarn.cli.purposes import without_known
 from forewarn.cli.replay_command import replay_all
 from forewarn.config.sections import Estimator
-from forewarn.errors import InputError, ModelError
+from forewarn.errors import InputError, ModelError, plural
 from forewarn.learning.copies import Copies
 from forewarn.learning.executors import Executor
 from forewarn.learning.folds import dealt
@@ -26,6 +26,7 @@ from forewarn.models import CountModel, merge_models
 from forewarn.monitoring.build import build_for_decisions, compile_for
 from forewarn.monitoring.loading import find_model
 from forewarn.monitoring.step import Monitor
+from forewarn.recordings import open_recording
 
 
 def held_out_runs(
@@ -35,10 +36,16 @@ def held_out_runs(
     executor: Executor,
     output: Output,
     *,
+    accepted: str,
     allow_missing: bool = False,
     keep_signals: bool = False,
 ) -> tuple[Monitor, list[RecordedRun], list[str]]:
     """Replay recordings with a model that has not seen them, and tell the group of each run.
+
+    Parameters
+    ----------
+    accepted : str
+        Where a model may come from, for the error if there is none.
 
     Raises
     ------
@@ -52,11 +59,10 @@ def held_out_runs(
     path = model if model is not None else compiled.spec.model_path
     if counts is None:
         raise ModelError(
-            "there is no model, so no risk to tune thresholds for",
+            "there is no model, so there are no risks",
             file=compiled.spec.file,
             key="model",
-            accepted="-m FILE, a model that the monitor file names, or --folds to learn from these "
-            "recordings in turn",
+            accepted=accepted,
         )
     fresh = without_known(
         recordings,
@@ -120,11 +126,14 @@ def folded_runs(
     """
     number = len({*clusters})
     if number < folds:
-        what = "recordings" if number == len(recordings) else "groups of recordings"
+        for path in recordings:
+            with open_recording(path):
+                pass  # that there is no such file is better to know
+        what = "recording" if number == len(recordings) else "group"
         raise InputError(
-            f"{folds} folds of {number} {what}",
+            f"{folds} folds of {plural(number, what)}",
             key="--folds",
-            accepted=(f"2 to {number}" if number > 1 else f"more {what}")
+            accepted=(f"2 to {number}" if number > 1 else f"more {what}s")
             + "; or --blocks SECONDS, which deals blocks of recordings out to the folds",
         )
     parts: list[list[Path]] = [[] for _ in range(folds)]
