@@ -142,6 +142,8 @@ def ensure_venv(done):
     if not moved and version_of(PYTHON):
         done["prefix"] = str(VENV)
         return False
+    if VENV.is_symlink():  # to make it anew would empty the folder that it leads to
+        raise SetupError(f".venv is a link to {os.path.realpath(VENV)}: remove it (`rm {VENV}`)")
     interpreter = find_python()
     say(f"making .venv with {interpreter}")
     advice = f"run `{interpreter} -m venv .venv` to see why"

@@ -119,6 +119,17 @@ def test_an_environment_made_elsewhere_is_not_ours(bootstrap: ModuleType, tmp_pa
     assert bootstrap.read_stamp()["python"] == "1"
 
 
+def test_a_linked_environment_of_somebody_else_is_not_emptied(
+    bootstrap: ModuleType, tmp_path: Path
+) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "pyvenv.cfg").write_text("")
+    bootstrap.VENV.symlink_to(tmp_path / "theirs")
+    with pytest.raises(bootstrap.SetupError, match=r"\.venv is a link to .*theirs: remove it"):
+        bootstrap.ensure_venv({})
+    assert (tmp_path / "theirs" / "pyvenv.cfg").exists()
+
+
 def test_without_a_network_it_fails_with_one_line_that_says_what_to_do(
     repository: Path, tmp_path: Path
 ) -> None:
