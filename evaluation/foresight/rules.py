@@ -192,7 +192,7 @@ def _ahead(
 ) -> bool:
     """Tell whether one predicts better than the other by more than so many standard errors."""
     gained = np.where(where, crossed.lost(other) - crossed.lost(one), 0.0)
-    return surely(crossed, gained, errors)
+    return surely(crossed.by_recording(gained), errors)
 
 
 def losses_of(points: Sequence[Point], rules: dict[str, Rule]) -> dict[str, Floats]:

@@ -262,7 +262,7 @@ def test_a_score_has_to_be_a_signal_and_to_be_used() -> None:
         compiled(FORMULAS[0], "shrunk", "risk_of: action")
 
 
-def test_folds_come_from_the_digest_alone() -> None:
+def test_folds_of_many_come_from_the_digest_alone() -> None:
     names = [f"{i:x}" for i in range(2000)]
     sizes = Counter(fold_of(name, 5) for name in names)
     assert sorted(sizes) == [0, 1, 2, 3, 4]

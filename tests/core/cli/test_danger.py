@@ -16,7 +16,7 @@ pytest.importorskip("sklearn", reason="the extra `learn` is not installed")
 
 from forewarn.config import load_spec
 from forewarn.learning import danger_fit
-from forewarn.learning.folds import fold_of
+from forewarn.learning.folds import parted
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import compile_spec
 from forewarn.messages import MessageType
@@ -99,10 +99,11 @@ def test_what_is_counted_of_a_recording_comes_from_trees_that_did_not_see_it(
     traces = sorted((world / "train").glob("*.jsonl"))
     compiled, (fitted,) = fit_scores(compile_for(spec, None), traces)
     assert fitted.fit == model.danger[0]
-    folds = compiled.abstraction.folds
+    fit = compiled.abstraction.fitted[0]
+    folds = dict(zip(fit.recordings, parted(fit.recordings, len(fit.unseeing)), strict=True))
     for path in traces[:3]:
         with open_recording(path) as recording:
-            own = fold_of(recording.digest(), folds)
+            own = {fit.name: folds[recording.digest()]}
         alone = learn([path], spec, compiled.abstraction).model
         apart = learn([path], spec, compiled.abstraction.without(own)).model
         assert alone.fingerprint == apart.fingerprint

@@ -27,7 +27,7 @@ from forewarn.learning import danger_fit, danger_members
 from forewarn.learning.danger_fit import FittedScore, Rows, fit_score, thinned
 from forewarn.learning.danger_line import RIDGES, Line, fit_line
 from forewarn.learning.danger_trees import PARAMETERS
-from forewarn.learning.folds import fold_of
+from forewarn.learning.folds import parted
 from forewarn.models.checked_json import Reader
 from forewarn.models.danger_file import dump_danger, parse_danger
 from forewarn.states.danger import Scoring
@@ -122,10 +122,10 @@ def the_line(chosen: list[Rows], ridge: float, columns: Any) -> Line:
 
 def crossed(says: Any) -> Any:
     """Return what is said of each recording by what was fitted without its fold."""
-    folds, found = len(fitted().fit.unseeing), []
-    for part in parts():
-        own = fold_of(part.digest, folds)
-        others = [one for one in parts() if fold_of(one.digest, folds) != own]
+    found = []
+    own = parted([part.digest for part in parts()], len(fitted().fit.unseeing))
+    for fold, part in zip(own, parts(), strict=True):
+        others = [one for one, other in zip(parts(), own, strict=True) if other != fold]
         found.append(says(others, part.features))
     return np.concatenate(found)
 
@@ -208,14 +208,14 @@ def test_recordings_of_a_group_are_left_out_together() -> None:
     names = {part.digest: f"g{i // 2}" for i, part in enumerate(parts())}
     grouped = [part._replace(group=names[part.digest]) for part in parts()]
     found = fit_to(grouped)
-    fit, folds = found.fit, len(found.fit.unseeing)
+    fit = found.fit
+    folds = parted([part.group for part in grouped], len(fit.unseeing))
     assert fit.groups == tuple(part.group for part in grouped)
     assert {fit.group_of(digest) for digest in names} == {*names.values()}
     assert fit.group_of("elsewhere") == "elsewhere" and fitted().fit.group_of("run1") == "run1"
     trees = trees_of_each(found)
-    for part in grouped[:4]:
-        own = fold_of(part.group, folds)
-        others = [one for one in grouped if fold_of(one.group, folds) != own]
+    for own, part in [*zip(folds, grouped, strict=True)][:4]:
+        others = [one for one, other in zip(grouped, folds, strict=True) if other != own]
         assert not any(one.group == part.group for one in others)
         ours = fit.unseeing[own]
         with_them = sklearn_model(others, trees).decision_function(part.features)
@@ -328,14 +328,34 @@ def test_what_is_known_at_all_times_is_needed() -> None:
     assert trees.score(((None, 0.0, 0.0),)) is None
 
 
-@pytest.mark.parametrize(("recordings", "folds"), [(99, 10), (100, 5)])
-def test_many_recordings_need_fewer_folds(recordings: int, folds: int) -> None:
-    outcomes = np.array([True, False])
+def short(recordings: int, violations: bool = True) -> list[Rows]:
+    """Return recordings of two ticks, a violation after the first."""
+    outcomes = np.array([violations, False])
     blank = Rows("", np.arange(2), np.zeros((2, 1)), outcomes, 0, frozenset())
-    some = [blank._replace(digest=f"run{i}") for i in range(recordings)]
-    assert danger_fit._folds("ahead", "p", some) == folds
-    together = [part._replace(group=f"g{i % 60}") for i, part in enumerate(some)]
-    assert danger_fit._folds("ahead", "p", together) == 10
+    return [blank._replace(digest=f"run{i:03}") for i in range(recordings)]
+
+
+@pytest.mark.parametrize(("recordings", "folds"), [(99, 10), (100, 5), (10, 10), (9, 9), (2, 2)])
+def test_many_recordings_need_fewer_folds_and_few_are_left_out_one_by_one(
+    recordings: int, folds: int
+) -> None:
+    some = short(recordings)
+    own = parted([part.digest for part in some], folds)
+    assert danger_fit._folds("ahead", "p", some) == (folds, own)
+    together = [part._replace(group=f"g{i % 60}") for i, part in enumerate(short(recordings))]
+    assert danger_fit._folds("ahead", "p", together)[0] == min(10, recordings)
+
+
+@given(st.integers(2, 24), st.data())
+def test_beside_each_of_few_folds_something_can_be_fitted(count: int, data: st.DataObject) -> None:
+    violated = data.draw(st.sets(st.integers(0, count - 1), min_size=2))
+    some = [
+        part if i in violated else part._replace(followed=part.followed & False)
+        for i, part in enumerate(short(count))
+    ]
+    folds, own = danger_fit._folds("ahead", "p", some)
+    assert {*own} == {*range(folds)}  # none is empty
+    assert all(any(own[i] != fold for i in violated) for fold in range(folds))
 
 
 def refused(changed: list[Rows], scoring: Scoring = SCORING) -> ConfigError:

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy import sparse
-from scipy.stats import binomtest
+from scipy.stats import binomtest, ttest_1samp
 from sklearn.linear_model import LogisticRegression
 
 from forewarn.assessment.outcome_counts import watch_for
@@ -31,7 +32,8 @@ from forewarn.learning.estimates.crossing import cross, log_loss, logit
 from forewarn.learning.estimates.lagged import Lagged
 from forewarn.learning.estimates.pooled import Pooled, design, fit_logit
 from forewarn.learning.estimates.problem import Problem
-from forewarn.learning.estimates.stack import HOLD, fit_weights, held_weights, mixed, prior
+from forewarn.learning.estimates.stack import HOLD, fit_weights, held_weights, mixed, prior, surely
+from forewarn.learning.folds import FEW
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import CountModel, Smoothing, estimate_chain, load_model, save_model
@@ -332,6 +334,15 @@ def test_what_a_fold_predicts_does_not_depend_on_its_outcomes(learned: Any) -> N
     _, after = held_weights(other, logits, where, prior(2, 1))
     assert np.array_equal(before[here], after[here])
     assert not np.array_equal(before[~here], after[~here])
+
+
+@given(arrays(np.float64, st.integers(1, FEW - 1), elements=st.floats(-1, 3, width=16)))
+def test_of_few_recordings_sure_is_what_students_test_calls_sure(gained: Any) -> None:
+    assert not surely(gained[:1])
+    assume(len({*gained.tolist()}) > 1)
+    chance = ttest_1samp(gained, 0, alternative="greater").pvalue
+    assume(abs(chance - 0.05) > 1e-4)  # 1.645 is rounded
+    assert surely(gained) == (chance < 0.05)
 
 
 def test_scores_weigh_more_than_all_estimates_together() -> None:

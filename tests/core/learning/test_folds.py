@@ -18,18 +18,19 @@ from forewarn.checking.labels import label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.cli import main
 from forewarn.config import load_spec, parse_spec
+from forewarn.config.sections import BoundsSpec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, ConfigErrors, InputError, RecordingError
 from forewarn.learning.estimates.choice import choose
 from forewarn.learning.estimates.crossing import FOLDS, cross
 from forewarn.learning.estimates.problem import Problem
-from forewarn.learning.folds import clusters_of, dealt, fold_of, grouping_of
+from forewarn.learning.folds import FEW, clusters_of, dealt, fold_of, grouping_of, parted
 from forewarn.learning.pipeline import learn
 from forewarn.learning.shard_store import ShardStore
 from forewarn.logic.specification import compile_spec
 from forewarn.models import CountModel, estimate_chain, load_model, merge_models, save_model
 from forewarn.models.estimates import source_of
-from forewarn.monitoring.estimated import judged_property
+from forewarn.monitoring.estimated import clustered_chain, judged_property
 from forewarn.recordings import Recording
 from forewarn.recordings.groups import Grouping
 
@@ -95,6 +96,33 @@ def test_groups_are_dealt_out_whole_and_evenly(clusters: list[str], folds: int) 
     assert dealt(alone, folds) == [i % folds for i in range(len(clusters))]
 
 
+@given(st.lists(st.text("0123456789abcdef", min_size=1), min_size=1, max_size=60), st.data())
+def test_the_folds_of_groups_do_not_depend_on_the_order(
+    names: list[str], data: st.DataObject
+) -> None:
+    folds = data.draw(st.integers(1, 12))
+    own = dict(zip(names, parted(names, folds), strict=True))
+    # Who is given twice, as a copy is, stays in one fold; and nobody's depends on who came first.
+    other = data.draw(st.permutations([*names, *names]))
+    assert parted(other, folds) == [own[name] for name in other]
+    assert all(0 <= fold < folds for fold in own.values())
+
+
+@given(st.sets(st.text(min_size=1), min_size=1, max_size=FEW - 1), st.integers(1, 12))
+def test_few_groups_fill_their_folds_evenly(names: set[str], folds: int) -> None:
+    sizes = Counter(parted([*names], folds))
+    assert len(sizes) == min(folds, len(names))
+    assert max(sizes.values()) - min(sizes.values()) <= 1
+
+
+@given(st.sets(st.text(), min_size=FEW, max_size=2 * FEW), st.integers(1, 12))
+def test_of_many_groups_each_stays_where_others_come(names: set[str], folds: int) -> None:
+    own = dict(zip(names, parted([*names], folds), strict=True))
+    more = {*names, *map(str, range(FEW))}
+    assert {*own.items()} <= {*zip(more, parted([*more], folds), strict=True)}
+    assert own == {name: fold_of(name, folds) for name in names}
+
+
 def test_a_table_beside_the_monitor_file_says_what_belongs_together(world: Path) -> None:
     spec = load_spec(world / "monitor.yaml")
     names = clusters_of(spec, recordings(world))
@@ -155,6 +183,10 @@ def test_what_is_said_of_an_estimate_counts_groups_and_tells_so(world: Path, som
         estimate = choose(model, found.question, found.judged, "auto")
         assert ("those of a group count as one" in estimate.reason) is told
         assert estimate.recordings == (some // 2 if told else some)
+        table = risk_table(estimate_chain(model), *found.question)
+        asked = BoundsSpec(kind="clustered", samples=20)
+        *_, note = clustered_chain(model, found.question, found.judged, table, asked).notes
+        assert ("recordings (those of a group count as one), 20 sets" in note) is told
 
 
 def test_estimates_leave_out_a_group_as_a_whole(world: Path) -> None:
@@ -174,7 +206,9 @@ def test_estimates_leave_out_a_group_as_a_whole(world: Path) -> None:
     crossed = cross(found, ("chain", "shrunk"), risk)
     assert crossed is not None
     names = [found.clusters[i] for i in crossed.recording.tolist()]
-    assert crossed.fold.tolist() == [fold_of(name, FOLDS) for name in names]
+    of = dict(zip(found.clusters, parted(found.clusters, FOLDS), strict=True))
+    assert crossed.fold.tolist() == [of[name] for name in names]
+    assert len({*of.values()}) == FOLDS
 
 
 def test_counts_are_those_without_groups_and_groups_travel_with_the_model(

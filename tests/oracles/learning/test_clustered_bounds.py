@@ -46,7 +46,7 @@ def test_rows_of_one_recording_are_one() -> None:
     assert (lower[2], upper[2]) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize("recordings", [5, 10, 30, 100])
+@pytest.mark.parametrize("recordings", [1, 2, 3, 5, 10, 30, 100])
 @pytest.mark.parametrize(("centre", "drivers"), [(-4.0, 1.0), (-4.0, 2.0), (-1.0, 3.0), (0.0, 0.3)])
 @pytest.mark.parametrize("visits_too", [False, True])
 def test_a_share_of_drivers_who_differ_is_held(

@@ -18,7 +18,7 @@ from forewarn.config.sections import PropertySpec
 from forewarn.errors import ConfigError
 from forewarn.learning.danger_members import columns_of, fit_members
 from forewarn.learning.danger_trees import MOST_TREES, need_sklearn
-from forewarn.learning.folds import fold_of
+from forewarn.learning.folds import parted
 from forewarn.states.danger import DangerFit, Scoring, lags_of
 from forewarn.states.danger.fit import features_of
 from forewarn.states.danger.score import compiled_trees
@@ -198,8 +198,8 @@ def fit_score(
     columns = [scoring.signals.index(one) * width + k for one in used for k in range(width)]
     x = np.concatenate([part.features for part in parts])[:, columns]
     y = np.concatenate([part.followed for part in parts])
-    folds = _folds(scoring.name, name, parts)
-    fold = np.concatenate([np.full(len(p.ticks), fold_of(p.cluster, folds)) for p in parts])
+    folds, own = _folds(scoring.name, name, parts)
+    fold = np.repeat(own, [len(part.ticks) for part in parts])
     signs = [directions[scoring.signals.index(one)] for one in used]
     # With so little data threads mostly wait for each other, and burn a processor while they do.
     with threadpool_limits(1):
@@ -279,18 +279,20 @@ def _usable(scoring: Scoring, parts: Sequence[Rows]) -> tuple[tuple[str, ...], t
     return tuple(used), tuple(one for one in scoring.signals if one not in used)
 
 
-def _folds(score: str, name: str, parts: Sequence[Rows]) -> int:
-    """Return a number of folds such that something can be fitted without each of them."""
+def _folds(score: str, name: str, parts: Sequence[Rows]) -> tuple[int, list[int]]:
+    """Return a number of folds such that something can be fitted without each, and who is where."""
     clusters = {part.cluster for part in parts}
     violations = len({part.cluster for part in parts if part.followed.any()})
-    for folds in FOLDS if len(clusters) < MANY else FOLDS_OF_MANY:
-        fold = [fold_of(part.cluster, folds) for part in parts]
+    tried = FOLDS if len(clusters) < MANY else FOLDS_OF_MANY
+    # No more than there are groups: each left out by itself is the most that can be done.
+    for folds in range(min(tried.start, len(clusters)), min(tried.stop, len(clusters) + 1)):
+        fold = parted([part.cluster for part in parts], folds)
         beside = (
             [part.followed for part, own in zip(parts, fold, strict=True) if own != index]
             for index in {*fold}
         )
         if len({*fold}) > 1 and all(_parted(others) for others in beside):
-            return folds
+            return folds, fold
     raise ConfigError(
         f"{violations} of {len(clusters)} recordings (those of a group count as one) lead to a "
         f"violation of {name}: too few to fit a score without one of them",

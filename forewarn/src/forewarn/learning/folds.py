@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from forewarn.config import MonitorSpec
@@ -11,6 +12,13 @@ from forewarn.errors import ConfigError, InputError, RecordingError
 from forewarn.recordings import open_recording
 from forewarn.recordings.groups import Grouping, grouping
 from forewarn.states.abstraction import Abstraction
+
+FEW = 25
+"""Groups from which on a hash deals them out.
+
+By a hash, few would differ much from fold to fold, or leave folds without any. In turn, the folds
+of many would change wherever others come.
+"""
 
 
 def grouping_of(spec: MonitorSpec) -> Grouping | None:
@@ -57,6 +65,35 @@ def _cluster(path: Path, groups: Grouping) -> str:
         return groups.of(recording)
 
 
+def parted(clusters: Sequence[str], folds: int) -> list[int]:
+    """Return the fold of each recording, whatever their order.
+
+    Parameters
+    ----------
+    clusters : sequence of str
+        The group of each recording, or its digest if it is in none.
+    """
+    names = frozenset(clusters)
+    own = {name: fold_among(names, name, folds) for name in names}
+    return [own[name] for name in clusters]
+
+
+def fold_among(names: Collection[str], name: str, folds: int) -> int:
+    """Return the fold of a group, from 0 to `folds` - 1.
+
+    Fewer groups than `FEW` are dealt out in turn, in the order of their names. Of more, each has
+    the fold that its name gives it, and stays there where others come.
+
+    Parameters
+    ----------
+    names : collection of str
+        All groups, each once; recordings that are in none by their digests.
+    """
+    if len(names) >= FEW:
+        return fold_of(name, folds)
+    return bisect_left(sorted(names), name) % folds
+
+
 def dealt(clusters: Sequence[str], folds: int) -> list[int]:
     """Return the fold of each recording: groups are dealt out in turn, as they come."""
     number = {name: i for i, name in enumerate(dict.fromkeys(clusters))}
@@ -64,21 +101,19 @@ def dealt(clusters: Sequence[str], folds: int) -> list[int]:
 
 
 def fold_of(name: str, folds: int) -> int:
-    """Return the fold of a recording, from 0 to `folds` - 1.
-
-    It depends on nothing but the name of its group, or its digest if it is in none, so that it
-    stays where others come.
-    """
+    """Return the fold of a name, from 0 to `folds` - 1, by nothing but its hash."""
     return int(hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest(), 16) % folds
 
 
 def unseeing(abstraction: Abstraction, digest: str) -> Abstraction:
     """Return the abstraction for a recording that is learned from.
 
-    Its danger scores were fitted without the recording, where they have just been fitted.
+    Its danger scores were fitted without the recording, where they have just been fitted. Each has
+    folds of its own: how many they are depends on the violations that it foresees.
     """
-    folds = abstraction.folds
-    if not folds:
-        return abstraction
-    # All scores were fitted to the same recordings.
-    return abstraction.without(fold_of(abstraction.fitted[0].group_of(digest), folds))
+    own = {
+        fit.name: fold_among(fit.clusters, fit.group_of(digest), len(fit.unseeing))
+        for fit in abstraction.fitted
+        if fit.unseeing
+    }
+    return abstraction.without(own) if own else abstraction

@@ -177,9 +177,11 @@ def _bounded(
         samples=drawn,
         confidence=bounds.confidence,
     )
+    counted = f" ({problem.counted})" if problem.counted else ""
     told = (
         f"bounds of {bounds.confidence:.4g} are clustered: from what followed in "
-        f"{plural(problem.recordings, 'recording')}, {drawn} sets of them drawn with replacement"
+        f"{plural(problem.recordings, 'recording')}{counted}, {drawn} sets of them drawn with "
+        "replacement"
     )
     return [
         replace(

@@ -269,16 +269,17 @@ class Abstraction:
         """Danger scores by the names of their signals."""
         return tuple((s.name, s.memory) for s in self.derived if isinstance(s.memory, Scoring))
 
-    @property
-    def folds(self) -> int:
-        """How many parts of the recordings danger scores were fitted without, one after another."""
-        return min((len(fit.unseeing) for fit in self.fitted), default=0)
+    def without(self, folds: Mapping[str, int]) -> Abstraction:
+        """Return the same with danger scores that did not see a fold of the recordings.
 
-    def without(self, fold: int) -> Abstraction:
-        """Return the same with danger scores that were fitted without a fold's recordings."""
+        Parameters
+        ----------
+        folds : mapping of str to int
+            The fold, by the names of the scores; others stay as they are.
+        """
         changed = (
-            replace(one, memory=one.memory.without(fold))
-            if isinstance(one.memory, Scoring)
+            replace(one, memory=one.memory.without(folds[one.name]))
+            if isinstance(one.memory, Scoring) and one.name in folds
             else one
             for one in self.derived
         )

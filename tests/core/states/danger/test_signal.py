@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, ConfigErrors
+from forewarn.learning.folds import parted, unseeing
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Past
@@ -162,13 +163,37 @@ def test_states_that_depend_on_it_are_learned_from_its_recordings() -> None:
 def test_it_travels_to_other_processes_with_its_folds() -> None:
     unseeing = (replace(fit().ensemble, base=2.0), replace(fit().ensemble, base=-3.0))
     there = pickle.loads(pickle.dumps(compiled(TEXT, fit(unseeing=unseeing)).abstraction))
-    assert there.digest == MODEL.digest and there.folds == 2
+    assert there.digest == MODEL.digest
     snapshot = Snapshot(1, (4.0, 5.0, False))
     x = oracle.features([(2.0, 5.0)], LAGS, True)
     for fold in (0, 1):
-        seen = there.without(fold).observe(snapshot, None)
+        seen = there.without({"ahead": fold}).observe(snapshot, None)
         slot = there.signals.index("ahead")
         assert seen.values[slot] == oracle.score(unseeing[fold], x)
+
+
+@pytest.mark.parametrize("count", [12, 40])
+def test_each_score_has_folds_of_its_own(count: int) -> None:
+    """How many they are depends on the violations that a score foresees."""
+    line = next(line for line in TEXT.splitlines() if line.startswith("  ahead: "))
+    both = TEXT.replace(line, f"{line}\n{line.replace('ahead', 'other')}")
+    recordings = tuple(f"run{i}" for i in range(count))
+    fits = {
+        name: fit(
+            name=name,
+            recordings=recordings,
+            unseeing=tuple(replace(fit().ensemble, base=float(k)) for k in range(folds)),
+        )
+        for name, folds in (("ahead", 10), ("other", 11))
+    }
+    abstraction = compiled(both, *fits.values()).abstraction
+    for digest in recordings:
+        seen = dict(unseeing(abstraction, digest).scores)
+        for name, whole in fits.items():
+            own = parted(recordings, len(whole.unseeing))[recordings.index(digest)]
+            assert seen[name].fit == replace(whole, ensemble=whole.unseeing[own])
+    stored = compiled(both, *(replace(one, unseeing=()) for one in fits.values())).abstraction
+    assert unseeing(stored, "run0") is stored
 
 
 def test_what_pushes_it_is_told_by_signal() -> None:

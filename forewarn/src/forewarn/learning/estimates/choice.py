@@ -38,13 +38,11 @@ def choose(model: CountModel, question: Question, judged: Judged, asked: str) ->
     rows = problem.rows
     np.add.at(followed, rows.recording, rows.followed)
     violated = int((followed > 0).sum())
-    grouped = any(shard.group for shard in model.shards)
-    together = "those of a group count as one" if grouped else ""
     blank = Estimate(
         judged=judged,
         asked=asked,
         chosen="chain",
-        reason=together,
+        reason=problem.counted,
         plain=_alone("chain", ()),
         recordings=problem.recordings,
         with_violations=violated,
@@ -52,7 +50,7 @@ def choose(model: CountModel, question: Question, judged: Judged, asked: str) ->
         source=source_of(model.shards),
     )
     if violated < FEWEST[asked]:
-        counted = f" ({together})" if together else ""
+        counted = f" ({problem.counted})" if problem.counted else ""
         reason = (
             f"a violation follows in {plural(violated, 'recording')}{counted}, and it takes "
             f"{FEWEST[asked]} to judge {asked}"

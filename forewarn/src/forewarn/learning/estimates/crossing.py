@@ -12,7 +12,7 @@ from forewarn.learning.estimates.counted import Counted, OfChain, Shrunk
 from forewarn.learning.estimates.lagged import Lagged
 from forewarn.learning.estimates.pooled import Pooled
 from forewarn.learning.estimates.problem import Base, Bools, Counts, Floats, Problem, Setting
-from forewarn.learning.folds import fold_of
+from forewarn.learning.folds import parted
 from forewarn.models.estimates import Loss
 
 FOLDS = 10
@@ -118,7 +118,7 @@ def cross(problem: Problem, names: Sequence[str], whole: Floats) -> Crossed | No
         None if there are not two folds to part.
     """
     rows = problem.rows
-    folds = np.array([fold_of(name, FOLDS) for name in problem.clusters])
+    folds = np.array(parted(problem.clusters, FOLDS))
     decided = ~((whole > 0) & (whole < 1))
     usable = ~decided[rows.state, rows.automaton]
     fold = folds[rows.recording] if len(folds) else np.zeros(0, dtype=np.int64)

@@ -77,6 +77,12 @@ class Problem:
         """Recordings that were kept apart, those of a group as one."""
         return len(self.clusters)
 
+    @property
+    def counted(self) -> str:
+        """Say what counts as a recording where some are grouped; empty where none are."""
+        grouped = any(shard.group for shard in self.model.shards)
+        return "those of a group count as one" if grouped else ""
+
     @cached_property
     def clusters(self) -> tuple[str, ...]:
         """Names of the groups, and digests of recordings that are in none."""

@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import ndtr, stdtrit
 
 from forewarn.errors import ModelError
 from forewarn.learning.calibration_fit import fit_platt
 from forewarn.learning.estimates.crossing import Crossed, logit
 from forewarn.learning.estimates.problem import Bools, Floats
+from forewarn.learning.folds import FEW
 from forewarn.models.estimates import PLAIN, Line
 
 SHARE = 0.6
@@ -129,16 +131,20 @@ def spread(differences: Floats) -> float:
     return float(np.std(differences, ddof=1) * math.sqrt(count)) if count > 1 else math.inf
 
 
-def surely(crossed: Crossed, gained: Floats, errors: float = SIGNIFICANT) -> bool:
-    """Tell whether what is gained at each row is more than chance among recordings explains.
+def surely(gained: Floats, errors: float = SIGNIFICANT) -> bool:
+    """Tell whether what is gained is more than chance among recordings explains.
 
     Parameters
     ----------
+    gained : ndarray, shape (recordings,)
+        By each of them.
     errors : float
-        Standard errors over recordings from which on it is.
+        Standard errors over recordings from which on it is. Where recordings are few, it takes
+        more to be as sure: the standard error is itself estimated from them (Student, 1908).
     """
-    by_recording = crossed.by_recording(gained)
-    return bool(by_recording.sum() > errors * spread(by_recording))
+    if len(gained) < FEW:
+        errors = float(stdtrit(len(gained) - 1, ndtr(errors)))
+    return bool(gained.sum() > errors * spread(gained))
 
 
 def choose_line(crossed: Crossed, risk: Floats, where: Bools) -> Line:
@@ -156,7 +162,7 @@ def choose_line(crossed: Crossed, risk: Floats, where: Bools) -> Line:
         found[here] = mixed(odds[here, None], np.array([line.intercept, line.slope]))
     gained = np.where(where, crossed.lost(risk) - crossed.lost(found), 0.0)
     line = _line(crossed, odds, where)
-    return line if line is not None and surely(crossed, gained) else PLAIN
+    return line if line is not None and surely(crossed.by_recording(gained)) else PLAIN
 
 
 def _line(crossed: Crossed, odds: Floats, where: Bools) -> Line | None:

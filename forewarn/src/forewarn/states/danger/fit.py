@@ -189,6 +189,11 @@ class DangerFit:
         return self._groups.get(digest) or digest
 
     @cached_property
+    def clusters(self) -> frozenset[str]:
+        """Names of the groups that it was fitted on, and digests of recordings that are in none."""
+        return frozenset(map(self.group_of, self.recordings))
+
+    @cached_property
     def _groups(self) -> dict[str, str]:
         return dict(zip(self.recordings, self.groups, strict=bool(self.groups)))
 
