@@ -13,6 +13,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from forewarn.checking.process_query import (
+    answer_process_query,
+    parse_process_query,
+    storm_process_query,
+)
 from forewarn.models import CountModel, Smoothing, save_model
 from forewarn.models.estimation import smoothed_process
 from forewarn.models.process import Step, ordered
@@ -65,6 +70,10 @@ def asked(forewarn: Run, *arguments: Any) -> dict[str, Any]:
         ("Pmin(collision, 1)", 0.1),
         ('Pmax=? [ "near" U<=1 "arrived" ]', 0.5),
         ('Pmax=? [ F<=0 ("near" & !"arrived") ]', 1.0),
+        # What is always so is one minus what happens once.
+        ('Pmax=? [ G !"collision" ]', 1 - 0.1 / (1 - 0.9 * 0.5)),
+        ('Pmin=? [ G<=1 !"collision" ]', 0.5),
+        ('Pmin=? [ G<=0 ("near" | "fast") ]', 1.0),
     ],
 )
 def test_values_known_by_hand(
@@ -93,6 +102,31 @@ def test_a_comparison_and_what_the_counts_settle(forewarn: Run, acting: Path) ->
     result = forewarn("check", acting, "Pmax(arrived, 1) < 0.29")
     assert result.code == 1 and "fails, not settled" in result.out
     assert forewarn("check", acting, 'Pmax<0.31 [ F<=1 "arrived" ]').code == 0
+
+
+def test_what_is_always_so_is_compared_and_explained(
+    forewarn: Run, acting: Path, tmp_path: Path
+) -> None:
+    page = ("--report", tmp_path / "page.html")
+    assert forewarn("check", acting, 'Pmin>=0.1 [ G<=1 !"collision" ]').code == 0
+    assert forewarn("check", acting, 'Pmin>=0.9 [ G !"collision" ]').code == 1
+    broken = asked(forewarn, acting, 'Pmin>=0.9 [ G !"collision" ]', *page)
+    by_once = asked(forewarn, acting, 'Pmax<=0.1 [ F "collision" ]', *page)
+    assert broken["critical"]["probability"] > 0.1
+    assert broken["critical"]["states"] == by_once["critical"]["states"]
+    same = ("policy", "paths", "fine", "settled")
+    assert [broken[key] for key in same] == [by_once[key] for key in same]
+    assert broken["initial"]["lower"] == pytest.approx(1 - by_once["initial"]["upper"])
+
+
+@pytest.mark.parametrize("word", ["max", "min"])
+def test_what_is_always_so_is_what_storm_says(word: str) -> None:
+    pytest.importorskip("stormpy", reason="Storm is the oracle")
+    model, text = model_of(COUNTS), f'P{word}=? [ G !"collision" ]'
+    query = parse_process_query(text)
+    assert query is not None
+    ours = answer_process_query(model, query).values.estimate
+    np.testing.assert_allclose(ours, storm_process_query(model, text).values, atol=1e-6)
 
 
 def test_confidence_and_traces_that_made_the_states(forewarn: Run, acting: Path) -> None:
@@ -127,6 +161,21 @@ def test_other_formulas_go_to_storm(forewarn: Run, acting: Path) -> None:
     nested = asked(forewarn, acting, 'Pmax=? [ F P>=0.4 [ X "collision" ] ]')
     # Not all ways to choose reach 0.4 in a step from near: only the collision itself is meant.
     assert nested["values"][VOCABULARY.key(1)] == pytest.approx(0.5)
+
+
+def test_expected_steps_are_those_of_the_process(forewarn: Run, acting: Path) -> None:
+    """At least: to go on from near, x = 1 + .4 x + .3. At most: to brake there, y = 1 + .9 x."""
+    pytest.importorskip("stormpy", reason="expected steps are Storm's")
+    ends = '[ F ("collision" | "arrived") ]'
+    least, most = (asked(forewarn, acting, f"T{word}=? {ends}") for word in ("min", "max"))
+    start, near = VOCABULARY.key(0), VOCABULARY.key(1)
+    assert least["values"][near] == pytest.approx(1) and most["values"][near] == pytest.approx(
+        1 + 0.9 * 1.3 / 0.33, rel=1e-5
+    )
+    assert least["values"][start] == pytest.approx(1.3 / 0.6, rel=1e-5)
+    assert most["values"][start] == pytest.approx(1.3 / 0.33, rel=1e-5)
+    never = asked(forewarn, acting, 'Tmax=? [ F "arrived" ]')
+    assert never["values"][near] == "inf"
 
 
 @pytest.mark.parametrize(

@@ -93,9 +93,10 @@ def find_evidence(answer: ProcessAnswer, starts: Floats) -> Evidence | None:
     followed = sparse.csr_matrix(answer.counted.counted.counts[policy])
     ways = tuple(_ways(matrix, goal, followed, actions))
     critical, query = None, answer.query
-    mean = float(starts @ np.nan_to_num(answer.values.estimate))
-    if query.sign.startswith("<") and mean > query.threshold:
-        critical = critical_subsystem(matrix, n, goal, query.threshold)
+    reached = answer.values.complement() if query.always else answer.values
+    mean = float(starts @ np.nan_to_num(reached.estimate))
+    if query.most is not None and mean > query.most:
+        critical = critical_subsystem(matrix, n, goal, query.most)
         inner = tuple(state for state in critical.states if state != n)
         # Where runs begin is no state.
         critical = critical._replace(states=inner, at_least=critical.at_least - 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -86,6 +86,18 @@ class BoundedValues:
     sound: bool
     notes: tuple[str, ...] = ()
     policy: Choices | None = None
+
+    def complement(self) -> BoundedValues:
+        """Return one minus all of this, with the same policy."""
+        return replace(
+            self,
+            estimate=1.0 - self.estimate,
+            lower=1.0 - self.upper,
+            upper=1.0 - self.lower,
+            choice_estimate=1.0 - self.choice_estimate,
+            choice_lower=1.0 - self.choice_upper,
+            choice_upper=1.0 - self.choice_lower,
+        )
 
 
 @dataclass(frozen=True, eq=False)

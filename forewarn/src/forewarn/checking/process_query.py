@@ -28,6 +28,7 @@ _SHORT = re.compile(
     re.DOTALL,
 )
 _EVENTUALLY = re.compile(r"\s*F\s*(?:<=\s*(?P<steps>\d+)|(?![\w<>]))(?P<goal>.*)", re.DOTALL)
+_ALWAYS = re.compile(r"\s*G\s*(?:<=\s*(?P<steps>\d+)|(?![\w<>]))(?P<goal>.*)", re.DOTALL)
 _UNTIL = re.compile(
     r"(?P<way>.*)(?<!\w)U\s*(?:<=\s*(?P<steps>\d+)|(?![\w<>]))(?P<goal>.*)", re.DOTALL
 )
@@ -38,16 +39,20 @@ MAX_HORIZON = 1_000_000
 class ProcessQuery:
     """An extreme probability of ``phi U psi``, and what it is compared with.
 
+    ``Pmax [ G phi ]`` is one minus ``Pmin [ F !phi ]``, and is solved as that.
+
     Attributes
     ----------
     maximise : bool
-        Whether it is the greatest one over all ways to choose.
+        Whether the greatest probability of ``phi U psi`` over all ways to choose is looked for.
     way, goal : str
         The state formulas phi and psi.
     horizon : int or None
         Steps; None is unbounded.
     sign, threshold : str and float
         The comparison; the sign is empty without one.
+    always : bool
+        Whether one minus the probability of ``phi U psi`` is asked for, and compared.
     """
 
     maximise: bool
@@ -56,6 +61,14 @@ class ProcessQuery:
     horizon: int | None
     sign: str = ""
     threshold: float = 0.0
+    always: bool = False
+
+    @property
+    def most(self) -> float | None:
+        """The probability of ``phi U psi`` that is allowed at most, if the comparison says so."""
+        if not self.sign.startswith(">" if self.always else "<"):
+            return None
+        return 1.0 - self.threshold if self.always else self.threshold
 
     def holds(self, values: Floats) -> Mask:
         """Tell where a probability satisfies the comparison; NaN never does."""
@@ -81,7 +94,7 @@ class ProcessAnswer:
     settled : ndarray of bool, shape (n,)
         Whether all values within the bounds agree with it on that.
     goal, way : ndarray of bool, shape (n,)
-        Where psi and where phi holds.
+        Where psi and where phi holds; of ``G phi``, where it is broken and everywhere.
     counted : CountedProcess
         The processes that the counts allow, and their estimate.
     """
@@ -98,7 +111,7 @@ class ProcessAnswer:
 
 def is_process_query(text: str) -> bool:
     """Tell whether a query is about a decision process."""
-    return re.match(r"\s*P(max|min)\b", text) is not None
+    return re.match(r"\s*(P|T|LRA|R(\{[^}]*\})?)(max|min)\b", text) is not None
 
 
 def parse_process_query(text: str) -> ProcessQuery | None:
@@ -114,9 +127,11 @@ def parse_process_query(text: str) -> ProcessQuery | None:
 
     bare = re.sub(r'"[^"]*"', masked, text)
     found = _LONG.fullmatch(bare)
-    path = None
+    path, always = None, False
     if found is not None:
-        path = _EVENTUALLY.fullmatch(found["path"]) or _UNTIL.fullmatch(found["path"])
+        path = _ALWAYS.fullmatch(found["path"])
+        always = path is not None
+        path = path or _EVENTUALLY.fullmatch(found["path"]) or _UNTIL.fullmatch(found["path"])
     else:
         found = path = _SHORT.fullmatch(bare)
     if found is None or path is None or re.search(r"\bP(max|min)?\s*[<>=(]", path["goal"]):
@@ -132,9 +147,10 @@ def parse_process_query(text: str) -> ProcessQuery | None:
     threshold = float(found["threshold"] or 0.0)
     if threshold > 1.0:
         raise CheckingError(f"a probability of {threshold:g}", accepted="0 to 1", key=text)
+    goal = named(path["goal"])
     return ProcessQuery(
-        found["word"] == "max", named(way), named(path["goal"]), horizon,
-        found["sign"] or "", threshold,
+        (found["word"] == "max") != always, named(way), f"!({goal})" if always else goal, horizon,
+        found["sign"] or "", threshold, always,
     )  # fmt: skip
 
 
@@ -171,6 +187,7 @@ def answer_process_query(
     goal, way = (state_mask(text, model.vocabulary, states) for text in (query.goal, query.way))
     choosing = "greatest" if query.maximise else "least"
     found = bounds.value(Query(goal, way | goal, choosing, query.horizon))  # type: ignore[arg-type]
+    found = found.complement() if query.always else found
     holds: Mask = np.ones(goal.size, dtype=bool)
     settled = holds
     if query.sign:
@@ -204,7 +221,7 @@ def storm_process_query(
     starts = np.pad(model.starts > 0, (0, process.size - model.size))
     storm = Storm()
     made = storm.mdp(process, labels, starts if starts.any() else 0)
-    notes = ("Storm's answer has no bounds: they are computed for F and U of state formulas",)
+    notes = ("Storm's answer has no bounds: they are computed for F, G and U of state formulas",)
     return QueryResult(text, storm.check(made, asked)[: model.size], notes)
 
 

@@ -54,9 +54,11 @@ and by Forewarn itself, and the names in quotes may be comparisons that its pred
 
 Of a model that counts actions, Pmax and Pmin ask for the greatest and the least probability over
 all ways to choose among the actions that were seen: Pmax=? [ F "arrived" ],
-Pmin=? [ "near" U<=50 "collision" ], or in short Pmin(collision) >= 0.3 and Pmax(collision, 50).
-They are computed without Storm and come with bounds, which say how sure the counts make that.
-Other PCTL with Pmax and Pmin goes to Storm and has no bounds."""
+Pmin=? [ "near" U<=50 "collision" ], Pmin=? [ G<=50 !"collision" ], or in short
+Pmin(collision) >= 0.3 and Pmax(collision, 50). They are computed without Storm and come with
+bounds, which say how sure the counts make that.
+Other PCTL with Pmax and Pmin goes to Storm and has no bounds, and so do the least and the greatest
+number of steps that are expected: Tmin=? [ F "arrived" ]."""
 
 EPILOG = """\
 exit codes: 0 a number was found, or the formula holds in every state that episodes begin in;
