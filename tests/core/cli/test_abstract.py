@@ -139,6 +139,15 @@ def test_nothing_to_tell_apart_is_a_finding(forewarn, config, tmp_path):
     assert found.code == 1 and "s0" in found.out
 
 
+def test_runs_of_one_step_have_leaves_and_no_transition(forewarn, config, tmp_path):
+    trace = tmp_path / "trace.jsonl"
+    line = {"written": 1, "last": "log", "seen": [], "action": "a"}
+    trace.write_text("".join(json.dumps({"run": run, **line}) + "\n" for run in range(30)))
+    assert "30  a 100%" in forewarn("abstract", trace, "-c", config).out
+    learned = forewarn("learn", trace, "-c", config, "-o", tmp_path / "model.json")
+    assert learned.code == 2 and "no step with a known state follows another one" in learned.err
+
+
 ENDING = """\
 version: 1
 clock: steps
@@ -164,6 +173,10 @@ def test_a_terminal_label_settles_what_follows(forewarn, config, tmp_path):
     assert found["leaves"] == {
         "s0": {"violation": known["violation"]}, "s1": {"none": known["none"]},
     }  # fmt: skip
+    # Of the states that follow, the label is one.
+    follows = ("abstract", trace, "-c", config, "--class", "state", "--leaves", 1, "--json")
+    [kinds] = json.loads(forewarn(*follows).out)["leaves"].values()
+    assert kinds["!bad"] + kinds["!good"] == 60 and "(end)" not in kinds
     by_task = json.loads(forewarn(*words, "--variable", "near", "--group", "task").out)
     assert by_task["leaves"] == found["leaves"]
     # Three tasks make three parts, however many are asked for: whole tasks are held out.

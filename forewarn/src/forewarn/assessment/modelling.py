@@ -23,6 +23,7 @@ from forewarn.errors import ModelError, RecordingError, plural
 from forewarn.learning.copies import Copies, counted_twice
 from forewarn.learning.danger_fit import FittedScore
 from forewarn.learning.executors import Executor, local, processes_for
+from forewarn.learning.folds import told_groups
 from forewarn.learning.pipeline import Learned, learn
 from forewarn.learning.recording_report import RecordingReport
 from forewarn.learning.shard_store import ShardStore
@@ -164,8 +165,7 @@ def _together(counted: Learned, spec: MonitorSpec) -> tuple[str, ...]:
     groups = {report.group for report in counted.reports} - {""}
     if not groups:
         return ()
-    told = f"{plural(len(counted.reports), 'recording')} in {plural(len(groups), 'group')}"
-    return (f"{told} of {spec.learning.together}: those of a group are left out together",)
+    return (told_groups(len(counted.reports), len(groups), spec.learning.together or ""),)
 
 
 def _with_scores(
@@ -221,7 +221,7 @@ class _Stop:
         return share
 
 
-def _why_nothing(reports: Iterable[RecordingReport], noun: str) -> str:
+def _why_nothing(reports: Sequence[RecordingReport], noun: str) -> str:
     stale = sum((report.stale for report in reports), Counter[str]())
     failures = sum((report.failures for report in reports), Counter[str]())
     # Signals are stale for some ticks in any recording: the cause is what lasts longest.
@@ -229,6 +229,8 @@ def _why_nothing(reports: Iterable[RecordingReport], noun: str) -> str:
         return failures.most_common(1)[0][0]
     if stale:
         return "signals without a value: " + ", ".join(name for name, _ in stale.most_common(8))
+    if any(report.counts.ticks > report.counts.unknown for report in reports):
+        return f"no {noun} with a known state follows another one"
     return f"no {noun} had a known state while `active_when` held"
 
 

@@ -23,11 +23,10 @@ from forewarn.cli.growing import (
 )
 from forewarn.cli.label_step import LEAVES, run_label
 from forewarn.cli.output import Output
-from forewarn.errors import ConfigError, InputError, plural
+from forewarn.errors import InputError, plural
 from forewarn.files.outputs import check_output
 from forewarn.learning.examples import WAYS, classifier, examples_of
 from forewarn.learning.trees import Grown, Size, choose_size, learn_tree
-from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.loading import load_compiled
 from forewarn.recordings.given import existing_recordings
 from forewarn.states.tree.nodes import shortened
@@ -62,7 +61,6 @@ class Options(TreeOptions):
     folds: int
     label: str | None
     labels: Path | None
-    group: str | None
     report: Path | None
 
 
@@ -85,11 +83,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help='labels beside the traces, lines like {"run": "a17", "NAME": true}',
-    )
-    add(
-        "--group",
-        metavar="SIGNAL",
-        help="recordings in which this signal begins with the same value stay in one part",
     )
     add_tree_arguments(parser, leaf_size=20)
     add_report(parser)
@@ -120,29 +113,23 @@ def run(options: Options, output: Output) -> int:
             write=options.write,
             allow_missing=options.allow_missing,
         )
-    asked = variables if options.group is None else (*variables, _group(options.group, compiled))
-    runs, marks = read_runs(
-        recordings,
-        compiled,
-        asked,
-        readers.executor,
-        output,
-        allow_missing=options.allow_missing,
-    )
+    read = read_runs(recordings, options, compiled, variables, readers.executor, output)
+    runs = read.runs
     readers.warn(output)
     variables = running_variables(runs, variables, output)
     named = options.variables or declared_roles(compiled)
     if not named and options.kind.partition(":")[0] in ("action", "suffix"):
         variables = variables_before_action(runs, variables, compiled, output)
-    examples = examples_of(runs, classify, variables, options.group)
+    examples = examples_of(runs, classify, variables, read.groups)
     growth = options.growth(options.leaves or 64)
     sizes: list[Size] = []
-    if options.leaves is None and len(runs) > 1:
+    if options.leaves is None and len({*examples.runs}) > 1:
         with output.progress("choosing the number of leaves") as bar:
             chosen, sizes = choose_size(examples, growth, options.folds, bar)
         growth = replace(growth, leaves=chosen)
     elif options.leaves is None:
-        output.note("note: one recording cannot choose the number of leaves: 64 at most")
+        alone = "recording" if len(runs) == 1 else "group of recordings"
+        output.note(f"note: one {alone} cannot choose the number of leaves: 64 at most")
     with output.progress("growing the tree"):
         grown = learn_tree(examples, growth)
     _show(grown, sizes, len(examples.classes), output)
@@ -152,7 +139,7 @@ def run(options: Options, output: Output) -> int:
     }
     source = f"{plural(len(runs), 'recording')}, class {options.kind}"
     remark = f"learned by `forewarn abstract` from {source}"
-    change = put_tree(options, grown.tree, notes, variables, compiled, remark, marks, output)
+    change = put_tree(options, grown.tree, notes, variables, compiled, remark, read.marks, output)
     if options.report is not None:
         from forewarn.reports.learned import tree_page
 
@@ -171,17 +158,6 @@ def _check_usage(options: Options) -> None:
         raise InputError("--report beside --label", accepted="one of them: a label has no page")
     if options.label is not None and options.group is not None:
         raise InputError("--group beside --label", accepted="one of them: a run has one label")
-
-
-def _group(name: str, compiled: CompiledSpec) -> str:
-    """Return the signal that says which recordings belong together; raises ConfigError."""
-    if name not in compiled.spec.signals:
-        raise ConfigError(
-            f"--group: {name!r} is no signal",
-            file=compiled.spec.file,
-            accepted=", ".join(compiled.spec.signals),
-        )
-    return name
 
 
 def _show(grown: Grown, sizes: Sequence[Size], examples: int, output: Output) -> None:

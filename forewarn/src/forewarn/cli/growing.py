@@ -27,6 +27,7 @@ from forewarn.learning.candidates import EMBEDDING, TEXT_KINDS
 from forewarn.learning.copies import Copies
 from forewarn.learning.examples import Moment, closing_variables, run_of
 from forewarn.learning.executors import Executor
+from forewarn.learning.folds import grouping_of, told_groups
 from forewarn.learning.trees import Growth
 from forewarn.logic.specification import CompiledSpec
 from forewarn.recordings.agent_steps import OF_CALL, PROPOSED
@@ -43,10 +44,24 @@ MOST_VARIABLES = 1_000
 
 
 class RunsRead(NamedTuple):
-    """The episodes of recordings, and marks of these recordings (`states.interface.mark_of`)."""
+    """Recordings that have episodes.
+
+    Attributes
+    ----------
+    runs : list of list of list of Moment
+        The episodes of each.
+    marks : tuple of str
+        Their marks (`states.interface.mark_of`).
+    paths : tuple of Path
+        Where they are.
+    groups : tuple of str
+        What each belongs to; one that is in no group is alone in its own.
+    """
 
     runs: list[list[list[Moment]]]
     marks: tuple[str, ...]
+    paths: tuple[Path, ...]
+    groups: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -62,6 +77,7 @@ class TreeOptions(FleetOptions):
     once: bool
     thresholds: int
     text: list[str]
+    group: str | None
     allow_missing: bool
     write: bool
 
@@ -129,6 +145,11 @@ def add_tree_arguments(parser: argparse.ArgumentParser, leaf_size: int) -> None:
         choices=(*TEXT_KINDS, EMBEDDING),
         help="what to ask of texts (may be repeated; all but embedding, which asks what a text is "
         "about and needs the extra forewarn[embeddings])",
+    )
+    add(
+        "--group",
+        metavar="SIGNAL",
+        help="recordings in which this signal begins with the same value are held out together",
     )
     add_fleet(parser)
     add_allow_missing(parser)
@@ -201,33 +222,36 @@ def check_roles(
 
 def read_runs(
     paths: Sequence[Path],
+    options: TreeOptions,
     compiled: CompiledSpec,
     variables: Sequence[str],
     executor: Executor,
     output: Output,
     goal: str | None = None,
-    *,
-    allow_missing: bool = False,
 ) -> RunsRead:
     """Return the episodes of each recording that has any, with a bar.
 
     Raises
     ------
-    RecordingError
-        If one cannot be read, or none has a moment at which the monitor is active.
+    InputError
+        If a recording cannot be read, none has a moment at which the monitor is active, or what
+        belongs together is said in two ways or not known.
     """
     found: dict[Path, list[list[Moment]]] = {}
-    marks, copies = [], Copies(allowed=True)
-    read, work = 0, (compiled, variables, goal, allow_missing)
+    marks, groups, copies = [], [], Copies(allowed=True)
+    grouping, signal = grouping_of(compiled.spec), _group_signal(options.group, compiled)
+    asked = variables if signal is None else (*variables, signal)
+    read, work = 0, (compiled, asked, goal, options.allow_missing, grouping)
     with (
         output.progress(f"reading {plural(len(paths), 'recording')}") as tell,
         closing(executor.each(paths, run_of, work, overall(paths, tell))) as reading,
     ):
-        for path, (episodes, digest) in reading:
+        for path, (episodes, digest, group) in reading:
             read += 1
             if episodes and copies.is_new(path, digest):
                 found[path] = episodes
                 marks.append(mark_of(digest))
+                groups.append(group if signal is None else repr(episodes[0][0].values[signal]))
     if remark := copies.remark():
         output.warn(remark)
     if not found:
@@ -238,8 +262,28 @@ def read_runs(
     without = read - len(found) - len(copies.left_out)
     if without:
         output.note(f"note: left out, because no state is known: {plural(without, 'recording')}")
+    if grouping is not None:
+        output.note(f"note: {told_groups(len(found), len({*groups}), ', '.join(grouping.keys))}")
     check_roles([*found], [*found.values()], compiled, variables)
-    return RunsRead([*found.values()], tuple(marks))
+    return RunsRead([*found.values()], tuple(marks), tuple(found), tuple(groups))
+
+
+def _group_signal(name: str | None, compiled: CompiledSpec) -> str | None:
+    """Return the signal that says which recordings belong together; raises ConfigError."""
+    if name is not None and name not in compiled.spec.signals:
+        raise ConfigError(
+            f"--group: {name!r} is no signal",
+            file=compiled.spec.file,
+            accepted=", ".join(compiled.spec.signals),
+        )
+    if name is not None and compiled.spec.learning.together is not None:
+        raise ConfigError(
+            f"--group {name} beside `together`: it is said twice what belongs together",
+            file=compiled.spec.file,
+            key="learning.together",
+            accepted="one of them",
+        )
+    return name
 
 
 def running_variables(

@@ -11,8 +11,8 @@ from forewarn.cli.editing import put, with_predicate
 from forewarn.cli.fleet import Readers
 from forewarn.cli.output import Output
 from forewarn.errors import ConfigError, plural
+from forewarn.learning.folds import grouping_of, told_groups
 from forewarn.learning.labels import (
-    End,
     LearnedLabel,
     end_of,
     learn_label,
@@ -52,14 +52,17 @@ def run_label(
             accepted=", ".join(names[:5]),
         )
     asked = [name for name in variables if name != label]
-    ends = []
+    ends, grouping = [], grouping_of(compiled.spec)
     with output.progress(f"reading {plural(len(recordings), 'recording')}") as tell:
-        work = (compiled, asked, signal, allow_missing)
+        work = (compiled, asked, signal, allow_missing, grouping)
         reading = readers.executor.each(recordings, end_of, work, overall(recordings, tell))
         with closing(reading):
             for path, end in reading:
-                ends.append(End(end.values, labels.get(name_of_run(path), end.label)))
+                ends.append(end._replace(label=labels.get(name_of_run(path), end.label)))
     readers.warn(output)
+    if grouping is not None:
+        groups = len({end.group for end in ends})
+        output.note(f"note: {told_groups(len(ends), groups, ', '.join(grouping.keys))}")
     found = learn_label(ends, growth, folds)
     _show(label, found, output)
     name, change = f"learned_{label}", ""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from forewarn.checking.process_query import parse_process_query
 from forewarn.cli.common import add_report, recording_path, write_report
 from forewarn.cli.fleet import Readers
 from forewarn.cli.growing import (
+    RunsRead,
     TreeOptions,
     add_tree_arguments,
     at_least_one,
@@ -21,10 +21,11 @@ from forewarn.cli.growing import (
     running_variables,
 )
 from forewarn.cli.output import Output
-from forewarn.errors import CheckingError, ConfigError, plural
+from forewarn.errors import CheckingError, ConfigError, RecordingError, plural
 from forewarn.files.outputs import check_output
 from forewarn.learning.concrete import concrete, condition_of
 from forewarn.learning.examples import Run
+from forewarn.learning.folds import dealt
 from forewarn.learning.refined import ENDINGS, Answer, Limits, Question, Refined, Trace
 from forewarn.learning.refinement import Refiner
 from forewarn.learning.refinement_file import (
@@ -36,6 +37,7 @@ from forewarn.learning.refinement_file import (
 )
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.file import check_replaceable
+from forewarn.models.trie import Concrete
 from forewarn.monitoring.loading import load_compiled
 from forewarn.recordings.given import existing_recordings
 from forewarn.states.tree.nodes import Leaf, Node, shortened
@@ -83,7 +85,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="RECORDING",
-        help="recordings on which splits are tried; every third of the others if left out",
+        help="recordings on which splits are tried; every third of the others, or of their groups, "
+        "if left out",
     )
     add("--rounds", type=at_least_one, default=20, metavar="N", help="splits at most (20)")
     add("--leaves", type=at_least_one, default=128, metavar="N", help="leaves at most (128)")
@@ -102,37 +105,28 @@ def run(options: Options, output: Output) -> int:
     question, goal = _question(options.query, compiled)
     recordings = existing_recordings(options.recordings, compiled.spec)
     held_out = existing_recordings(options.held_out, compiled.spec)
-    readers = Readers(options, [*recordings, *held_out])
-    read = partial(
-        read_runs,
-        compiled=compiled,
-        executor=readers.executor,
-        output=output,
-        goal=goal,
-        allow_missing=options.allow_missing,
-    )
-    runs, marks = read(recordings, variables=variables)
-    variables = running_variables(runs, variables, output)
-    if options.held_out:
-        tried, others = read(held_out, variables=variables)
-        marks += others
-    elif len(runs) < 3:
-        raise ConfigError(
-            plural(len(runs), "recording"), accepted="three or more, or some by --held-out"
-        )
-    else:
-        tried = runs[2::3]
-        runs = [run for number, run in enumerate(runs) if number % 3 != 2]
+    paths = [*recordings, *held_out]
+    readers = Readers(options, paths)
+    read = read_runs(paths, options, compiled, variables, readers.executor, output, goal)
     readers.warn(output)
-    limits = Limits(options.rounds, options.leaves + 1, options.growth(2))
+    is_tried = _held_out(read, recordings, held_out)
+    runs = [episodes for episodes, tried in zip(read.runs, is_tried, strict=True) if not tried]
+    variables = running_variables(runs, variables, output)
+    traces: list[list[Trace]] = [[], []]
+    groups = []
+    for episodes, group, tried in zip(read.runs, read.groups, is_tried, strict=True):
+        traces[tried] += [_trace(run, variables) for run in episodes]
+        groups += [] if tried else [group] * len(episodes)
+    limits = Limits(options.rounds, options.leaves, options.growth(2))
     space = compiled.abstraction.vocabulary
     tree: Node = space.tree if isinstance(space, TreeSpace) else Leaf("s0")
     refiner = Refiner(
         tree,
         variables,
-        [_trace(run, variables) for episodes in runs for run in episodes],
-        [_trace(run, variables) for episodes in tried for run in episodes],
+        traces[False],
+        traces[True],
         lambda text: condition_of(text, variables),
+        groups,
     )
     with output.progress("refining") as bar:
 
@@ -144,7 +138,7 @@ def run(options: Options, output: Output) -> int:
     change = ""
     if refined.rounds:
         remark = f"refined by `forewarn refine` for {options.query}"
-        marks += compiled.abstraction.grown
+        marks = (*read.marks, *compiled.abstraction.grown)
         change = put_tree(options, refined.tree, None, variables, compiled, remark, marks, output)
     found = Refinement(options.query, refined)
     if options.save is not None:
@@ -156,6 +150,35 @@ def run(options: Options, output: Output) -> int:
     record = refinement_record(found)
     output.emit({**record, "diff": change, "written": options.write and bool(change)})
     return 0 if refined.ending == "holds" else 1
+
+
+def _held_out(read: RunsRead, recordings: Sequence[Path], held_out: Sequence[Path]) -> list[bool]:
+    """Tell on which recordings splits are tried; raises InputError if nothing can be held out."""
+    if not held_out:
+        groups = len({*read.groups})
+        if groups < 3:
+            alone = groups == len(read.groups)
+            raise ConfigError(
+                plural(groups, "recording" if alone else "group"),
+                accepted="three or more, or some by --held-out",
+            )
+        return [part == 2 for part in dealt(read.groups, 3)]
+    tried = {*held_out}
+    for path in recordings:
+        if path in tried:
+            raise RecordingError(
+                "is learned from and held out", file=path, accepted="each recording once"
+            )
+    is_tried = [path in tried for path in read.paths]
+    learned = {group for group, out in zip(read.groups, is_tried, strict=True) if not out}
+    for path, group in zip(read.paths, read.groups, strict=True):
+        if path in tried and group in learned:
+            raise RecordingError(
+                f"is held out, and others of its group, {group}, are learned from",
+                file=path,
+                accepted="groups that are held out as a whole",
+            )
+    return is_tried
 
 
 def _question(text: str, compiled: CompiledSpec) -> tuple[Question, str]:
@@ -173,10 +196,13 @@ def _question(text: str, compiled: CompiledSpec) -> tuple[Question, str]:
 
 def _trace(run: Run, variables: Sequence[str]) -> Trace:
     actions = ["", *(moment.action or "" for moment in run[:-1])]
-    return [
+    trace: list[tuple[str, Concrete]] = [
         (action, (*concrete(moment.values, variables), moment.reached))
         for action, moment in zip(actions, run, strict=True)
     ]
+    if run[-1].ends is not None and not run[-1].reached:
+        trace.append((run[-1].action or "", (None,) * (len(variables) + 1)))
+    return trace
 
 
 def _show(refined: Refined, query: str, output: Output) -> None:

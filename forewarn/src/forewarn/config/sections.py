@@ -326,7 +326,7 @@ class LearningSpec(Section):
         of all of them belong together. Whatever is judged by recordings that were left out, leaves
         them out together, and draws them together: danger scores, what risks are made of, bounds
         of the kind ``clustered``, ``compare``, ``tune``,
-        ``init --improve``, ``learn --calibrate``.
+        ``init --improve``, ``learn --calibrate``, the trees of ``abstract`` and ``refine``.
     groups : str or None
         Where these values come from: a table in CSV with a column ``recording``, or a pattern of
         paths such as ``bags/{robot}/*``. Where not given: the metadata of recordings.

@@ -18,6 +18,7 @@ from forewarn.learning.observing import observe
 from forewarn.logic.automaton import Automaton, restart_state
 from forewarn.logic.specification import CompiledSpec
 from forewarn.recordings import open_recording
+from forewarn.recordings.groups import Grouping
 from forewarn.states.interface import Observed, StateSpace, is_terminal
 
 END = "(end)"
@@ -43,6 +44,8 @@ class Moment(NamedTuple):
     ends : tuple of str or None
         Properties that the terminal label violates with which the episode ends right after this
         moment; None if no label ends it here.
+    label : str or None
+        Key of the state of that label.
     """
 
     values: dict[str, Any]
@@ -51,6 +54,7 @@ class Moment(NamedTuple):
     violated: tuple[str, ...]
     reached: bool = False
     ends: tuple[str, ...] | None = None
+    label: str | None = None
 
 
 Run = Sequence[Moment]
@@ -122,15 +126,20 @@ def run_of(
     variables: Sequence[str],
     goal: str | None,
     allow_missing: bool,
+    grouping: Grouping | None,
     progress: Callable[[float], None] | None = None,
-) -> tuple[list[list[Moment]], str]:
-    """Return what `read_run` does, and the digest of the recording if it has an episode."""
+) -> tuple[list[list[Moment]], str, str]:
+    """Return what `read_run` does, the recording's digest and its group; without episodes no more.
+
+    The group of a recording that is in none is its path.
+    """
     del progress
     episodes = read_run(path, compiled, variables, goal, allow_missing=allow_missing)
     if not episodes:
-        return episodes, ""
+        return episodes, "", ""
     with open_recording(path) as recording:
-        return episodes, recording.digest()
+        group = str(path) if grouping is None else grouping.of(recording)
+        return episodes, recording.digest(), group
 
 
 class _Episodes:
@@ -150,7 +159,8 @@ class _Episodes:
             if self._here and counts and moment.reached and not self._here[-1].reached:
                 self._here.append(moment)
             elif self._here and ended and counts:
-                self._here[-1] = self._here[-1]._replace(ends=moment.violated)
+                last = self._here[-1]
+                self._here[-1] = last._replace(ends=moment.violated, label=moment.state)
             elif self._here and moment.violated:
                 # What violates without being a moment is told of the one before it.
                 last = self._here[-1]
@@ -224,7 +234,9 @@ def classifier(text: str, compiled: CompiledSpec) -> Classify:
     if what == "action" and not rest:
         return lambda run, i: run[i].action or (END if i + 1 == len(run) else UNKNOWN)
     if what == "state" and not rest:
-        return lambda run, i: END if i + 1 == len(run) else run[i + 1].state or UNKNOWN
+        return lambda run, i: (
+            (run[i].label or END) if i + 1 == len(run) else (run[i + 1].state or UNKNOWN)
+        )
     if what == "suffix" and len(rest) == 1 and re.fullmatch(r"[1-9]\d{0,2}", rest[0]):
         length = int(rest[0])
         return lambda run, i: tuple(one.action or END for one in run[i : i + length])
@@ -267,34 +279,30 @@ def examples_of(
     recordings: Sequence[Sequence[Run]],
     classify: Classify,
     variables: Sequence[str],
-    group: str | None = None,
+    groups: Sequence[Hashable],
 ) -> Examples:
     """Return the moments of recordings with their classes, without those whose class is unknown.
 
     Parameters
     ----------
     recordings : sequence of sequence of Run
-        The episodes of each recording; examples of one recording share their number.
+        The episodes of each recording.
     classify : callable
         Gives a moment of an episode its class (`classifier`).
     variables : sequence of str
         Those that may be asked about.
-    group : str, optional
-        A signal: recordings in which it begins with the same value share their number.
+    groups : sequence of hashable
+        What each recording belongs to: examples of one group share the number of their run.
 
     Raises
     ------
     RecordingError
         If no class is known.
     """
-    numbers: Sequence[int] = range(len(recordings))
-    if group is not None:
-        first = [repr(episodes[0][0].values[group]) for episodes in recordings]
-        places = {value: number for number, value in enumerate(dict.fromkeys(first))}
-        numbers = [places[value] for value in first]
+    number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
     found = [
-        (moment, kind, number)
-        for number, episodes in zip(numbers, recordings, strict=True)
+        (moment, kind, number[group])
+        for group, episodes in zip(groups, recordings, strict=True)
         for run in episodes
         for i, moment in enumerate(run)
         if (kind := classify(run, i)) != UNKNOWN

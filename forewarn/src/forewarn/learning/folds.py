@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from forewarn.config import MonitorSpec
-from forewarn.errors import ConfigError, InputError, RecordingError
+from forewarn.errors import ConfigError, InputError, RecordingError, plural
 from forewarn.recordings import open_recording
 from forewarn.recordings.groups import Grouping, grouping
 from forewarn.states.abstraction import Abstraction
@@ -92,6 +92,12 @@ def fold_among(names: Collection[str], name: str, folds: int) -> int:
     if len(names) >= FEW:
         return fold_of(name, folds)
     return bisect_left(sorted(names), name) % folds
+
+
+def told_groups(recordings: int, groups: int, keys: str) -> str:
+    """Say how many groups recordings are in, and what that means."""
+    told = f"{plural(recordings, 'recording')} in {plural(groups, 'group')}"
+    return f"{told} of {keys}: those of a group are left out together"
 
 
 def dealt(clusters: Sequence[str], folds: int) -> list[int]:

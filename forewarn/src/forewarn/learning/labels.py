@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.errors import RecordingError
+from forewarn.errors import RecordingError, plural
 from forewarn.files.inputs import open_plain
 from forewarn.learning.candidates import Examples
 from forewarn.learning.observing import observe
@@ -20,6 +20,7 @@ from forewarn.learning.trees import Grower, Grown, Growth, choose_size
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.proportions import clopper_pearson
 from forewarn.recordings import open_recording
+from forewarn.recordings.groups import Grouping
 from forewarn.recordings.runs import MARK
 from forewarn.states.tree.nodes import Split, paths
 
@@ -31,10 +32,21 @@ MOST_BYTES = 1 << 24
 
 
 class End(NamedTuple):
-    """How a run ended: the last known values of its variables, and its label, None without."""
+    """How a run ended.
+
+    Attributes
+    ----------
+    values : dict
+        The last known values of its variables.
+    label : bool or None
+        None without one.
+    group : str
+        What it belongs to; runs of one group are held out together.
+    """
 
     values: dict[str, Any]
     label: bool | None
+    group: str
 
 
 class LearnedLabel(NamedTuple):
@@ -47,8 +59,9 @@ class LearnedLabel(NamedTuple):
     right, runs : int
         Runs that were told rightly when they were held out, and all runs with a label.
     lower, upper : float
-        Bounds of the share of runs told rightly (Clopper and Pearson, 95 %), if runs are drawn
-        independently; folds share runs, so they are an approximation.
+        Bounds of the share of runs told rightly (Clopper and Pearson, 95 %), if groups of runs are
+        drawn independently: as many trials as there are groups. Folds share runs, so they are an
+        approximation.
     common : float
         Share of the more common kind, which a constant would tell rightly.
     unlabelled : int
@@ -108,6 +121,7 @@ def read_end(
     compiled: CompiledSpec,
     variables: Sequence[str],
     label: str | None,
+    grouping: Grouping | None = None,
     *,
     allow_missing: bool = False,
 ) -> End:
@@ -123,6 +137,8 @@ def read_end(
         Signals.
     label : str, optional
         A signal that is the label where it is known.
+    grouping : Grouping, optional
+        Tells what the run belongs to; by default it is alone.
 
     Raises
     ------
@@ -135,6 +151,7 @@ def read_end(
     values: dict[str, Any] = dict.fromkeys(variables)
     known: Any = None
     with open_recording(path) as recording:
+        group = str(path) if grouping is None else grouping.of(recording)
         for tick in observe(recording, spec, abstraction, allow_missing=allow_missing):
             at_once = tick.seen.values
             for name, slot in slots:
@@ -146,7 +163,7 @@ def read_end(
         raise RecordingError(
             f"the label {label} is {known!r}", file=path, accepted="a truth value, or unknown"
         )
-    return End(values, known)
+    return End(values, known, group)
 
 
 def end_of(
@@ -155,11 +172,12 @@ def end_of(
     variables: Sequence[str],
     label: str | None,
     allow_missing: bool,
+    grouping: Grouping | None,
     progress: Callable[[float], None] | None = None,
 ) -> End:
     """Return what `read_end` does."""
     del progress
-    return read_end(path, compiled, variables, label, allow_missing=allow_missing)
+    return read_end(path, compiled, variables, label, grouping, allow_missing=allow_missing)
 
 
 def learn_label(ends: Sequence[End], growth: Growth, folds: int = 5) -> LearnedLabel:
@@ -172,29 +190,33 @@ def learn_label(ends: Sequence[End], growth: Growth, folds: int = 5) -> LearnedL
     growth : Growth
         The largest tree; its size is chosen by cross-validation, also within each fold.
     folds : int
-        Parts of the runs, each of which is held out once.
+        Parts of the runs, each of which is held out once; runs of a group are in the same part.
 
     Raises
     ------
     RecordingError
-        If there are too few runs of a kind.
+        If there are too few runs of a kind, or in too few groups.
     """
     labelled = [end for end in ends if end.label is not None]
     truth = np.array([bool(end.label) for end in labelled], dtype=bool)
-    number = min(int(truth.sum()), int((~truth).sum()))
+    order = {name: i for i, name in enumerate(dict.fromkeys(end.group for end in labelled))}
+    group = np.array([order[end.group] for end in labelled], dtype=np.int64)
+    kinds = [np.unique(group[kind]) for kind in (truth, ~truth)]
+    number = min(kinds[0].size, kinds[1].size)
     if number < LEAST:
+        where = "" if len(order) == truth.size else f", in {plural(len(order), 'group')}"
         raise RecordingError(
             f"{int(truth.sum())} runs have the label, {int((~truth).sum())} have it not, "
-            f"{len(ends) - len(labelled)} are not labelled",
-            accepted=f"{LEAST} runs or more of each kind",
+            f"{len(ends) - len(labelled)} are not labelled{where}",
+            accepted=f"{LEAST} runs or more of each kind{where and ', in so many groups'}",
         )
     names = list(labelled[0].values)
     examples = Examples(
         {name: [end.values[name] for end in labelled] for name in names},
         truth.tolist(),
-        list(range(len(labelled))),
+        group.tolist(),
     )
-    fold = _folds(truth, min(folds, number))
+    fold = _folds(kinds, min(folds, number))[group]
     right = 0
     for held in np.unique(fold):
         train = np.flatnonzero(fold != held)
@@ -202,7 +224,8 @@ def learn_label(ends: Sequence[End], growth: Growth, folds: int = 5) -> LearnedL
         right += sum(_told(grown, row) == truth[row] for row in np.flatnonzero(fold == held))
     grown = _grown(examples, growth, np.arange(len(labelled)), folds)
     total = len(labelled)
-    lower, upper = clopper_pearson(right, total, (1.0 - SURE) / 2)
+    trials = len(order)
+    lower, upper = clopper_pearson(right * trials / total, trials, (1.0 - SURE) / 2)
     common = float(max(truth.mean(), 1 - truth.mean()))
     return LearnedLabel(
         _expression(grown),
@@ -215,11 +238,11 @@ def learn_label(ends: Sequence[End], growth: Growth, folds: int = 5) -> LearnedL
     )
 
 
-def _folds(truth: NDArray[np.bool_], number: int) -> NDArray[np.int64]:
-    """Deal the runs of each kind out to folds in turn, so that each fold has both."""
-    fold = np.empty(truth.size, dtype=np.int64)
-    for kind in (truth, ~truth):
-        fold[kind] = np.arange(int(kind.sum())) % number
+def _folds(kinds: Sequence[NDArray[np.int64]], number: int) -> NDArray[np.int64]:
+    """Deal groups out to folds in turn, first those that have the label, then all others."""
+    fold = np.empty(np.union1d(*kinds).size, dtype=np.int64)
+    for groups in (kinds[0], np.setdiff1d(kinds[1], kinds[0])):
+        fold[groups] = np.arange(groups.size) % number
     return fold
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from forewarn.learning.concrete import Condition
 from forewarn.learning.trees import Growth
 from forewarn.models.trie import Concrete
 from forewarn.states.tree.nodes import Node
@@ -17,8 +18,19 @@ ENDINGS: Mapping[Ending, str] = {
     "no split": "the bound does not hold, and no split helps on runs that were held out",
     "budget": "the bound does not hold yet, and the budget is spent",
 }
+GOAL = "(goal)"
+ENDED = "(ended)"
+"""Where terminal labels lead that are not the goal: a run that gets there never reaches it."""
+BEFORE: Mapping[str, Condition] = {
+    GOAL: lambda state: bool(state[-1]),
+    ENDED: lambda state: state[-1] is None,
+}
+"""What is asked before the tree: the conditions have the names of their leaves."""
 Trace = Sequence[tuple[str, Concrete]]
-"""States of a run, each with the action that led there; the last value tells of the goal."""
+"""States of a run, each with the action that led there.
+
+The last value is true where the goal holds, and None where a terminal label has ended the run.
+"""
 
 
 @dataclass(frozen=True)
@@ -46,7 +58,7 @@ class Limits:
     rounds : int
         Most splits.
     leaves : int
-        Most leaves, the goal's included.
+        Most leaves of the tree.
     growth : Growth
         What splits are tried.
     """
@@ -64,7 +76,7 @@ class Answer(NamedTuple):
     estimate, lower, upper : float
         Mean over the runs' first states. The bounds are not sound: the traces grew the tree.
     leaves : int
-        Leaves without the goal's.
+        Leaves of the tree.
     loss : float
         Mean logarithmic loss of the next action on held-out runs, in bits.
     """
@@ -198,7 +210,7 @@ class Refined(NamedTuple):
     flows : tuple of Flow
         The process at the end, without what follows the goal.
     leaves : dict of str to LeafValue
-        All its leaves, the goal included.
+        All its leaves, the goal included, and where runs end.
     """
 
     ending: Ending

@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -26,8 +27,12 @@ from forewarn.checking.process_bounds import Choosing, Query, counted_process
 from forewarn.errors import CheckingError
 from forewarn.expressions import parse_expression
 from forewarn.learning.candidates import Examples
+from forewarn.learning.concrete import Condition
 from forewarn.learning.linked import Compile, link
 from forewarn.learning.refined import (
+    BEFORE,
+    ENDED,
+    GOAL,
     Answer,
     CriticalPart,
     Ending,
@@ -46,7 +51,6 @@ from forewarn.models.process import Mask, Step, count_actions, ordered
 from forewarn.models.trie import Concrete
 from forewarn.states.tree.nodes import MAX_DEPTH, Leaf, Node, Split, paths
 
-GOAL = "(goal)"
 REST = "(rest)"
 PATHS = 64
 SHOWN = 5
@@ -67,6 +71,9 @@ class Refiner:
         Runs that the process is made of, and runs that splits are tried on.
     compile_condition : callable
         See `Linked`.
+    groups : sequence of hashable, optional
+        What each of `runs` belongs to: of a value, word or member that one group alone has, nothing
+        is asked. By default each run is a group.
     """
 
     def __init__(
@@ -76,21 +83,27 @@ class Refiner:
         runs: Sequence[Trace],
         held_out: Sequence[Trace],
         compile_condition: Compile,
+        groups: Sequence[Hashable] | None = None,
     ) -> None:
         self._variables = tuple(variables)
         self._held_out = held_out
 
-        def compiled(text: str):  # type: ignore[no-untyped-def]
-            return (lambda state: bool(state[-1])) if text == GOAL else compile_condition(text)
+        def compiled(text: str) -> Condition:
+            return BEFORE[text] if text in BEFORE else compile_condition(text)
 
-        self._linked = link(Split(GOAL, Leaf(GOAL), tree), runs, compiled)
+        for name in reversed([*BEFORE]):
+            tree = Split(name, Leaf(name), tree)
+        self._linked = link(tree, runs, compiled)
         if not self._linked.by_leaf[GOAL].endpoints:
             raise CheckingError(
                 "no run reaches the goal", accepted="runs some of which reach what is bounded"
             )
         if not self._linked.initial():
             raise CheckingError("no run begins in a known state", accepted="known variables")
-        self._first_runs = self._linked.trie.first_runs()  # no split moves an endpoint
+        trie = self._linked.trie
+        self._first_runs = trie.first_runs()  # no split moves an endpoint
+        ordered_runs = zip(trie.numbers(runs), groups or range(len(runs)), strict=True)
+        self._groups = [group for _, group in sorted(ordered_runs, key=itemgetter(0))]
 
     def refine(self, question: Question, limits: Limits, told: Told = lambda *_: None) -> Refined:
         """Split leaves until the bound holds, is really broken, or nothing helps.
@@ -108,7 +121,7 @@ class Refiner:
                 ending = "holds"
             elif real > question.bound:
                 ending = "real"
-            elif len(rounds) >= limits.rounds or len(self._linked.by_leaf) >= limits.leaves:
+            elif len(rounds) >= limits.rounds or self._leaves >= limits.leaves:
                 ending = "budget"
             if ending is not None:
                 return self._ended(ending, made, question, rounds, real, rejected)
@@ -124,24 +137,26 @@ class Refiner:
     def _made(self, question: Question) -> _Made:
         """Return the process as the tree makes it now, and its answer."""
         linked = self._linked
-        goal = linked.by_leaf[GOAL].vertex
+        goal, ended = linked.by_leaf[GOAL].vertex, linked.by_leaf[ENDED]
+        # What never occurs is no state of which the bounds have to say anything.
+        known = linked.by_vertex.keys() - ({ended.vertex} if not ended.endpoints else {})
         steps = ordered(
             Counter(
                 {
                     Step(edge.action or REST, False, edge.state, edge.following): number
                     for edge, number in linked.counts.items()
-                    if edge.state != goal
+                    if self._leaf(edge.state) not in BEFORE
                 }
             )
         )
-        counted = count_actions(steps, sorted(linked.by_vertex))
+        counted = count_actions(steps, sorted(known))
         place = {vertex: i for i, vertex in enumerate(counted.states)}
         targets = np.zeros(len(place), dtype=bool)
         targets[place[goal]] = True
         bounded = counted_process(counted, len(place), grown=True)
-        everywhere = np.ones(len(place), dtype=bool)
+        going_on = np.array([vertex != ended.vertex for vertex in counted.states])
         choosing: Choosing = "greatest" if question.maximise else "least"
-        found = bounded.value(Query(targets, everywhere, choosing))
+        found = bounded.value(Query(targets, going_on, choosing))
         values = np.nan_to_num(found.estimate)  # nothing was seen done, nothing is promised
         initial = linked.initial()
         weights = np.zeros(len(place))
@@ -155,7 +170,7 @@ class Refiner:
             float(weights @ values),
             float(weights @ found.lower),
             float(weights @ found.upper),
-            len(linked.by_leaf) - 1,
+            self._leaves,
             self._loss(),
         )
         actions = tuple(counted.actions[choice] for choice in found.policy)
@@ -255,30 +270,32 @@ class Refiner:
     def _best(self, leaf: str, growth: Growth) -> Choice | None:
         """Return what best tells apart how the states of a leaf go on."""
         trie = self._linked.trie
-        rows: list[tuple[Concrete, Hashable, int]] = []
+        rows: list[tuple[Concrete, Hashable, Hashable]] = []
         for endpoint in sorted(self._linked.by_leaf[leaf].endpoints):
             for there in trie.following(endpoint):
                 edge = (trie.action[there], self._linked.vertex(there))
                 first = self._first_runs[there]
-                runs = range(first, first + trie.runs[there])
-                rows += [(trie.state[endpoint], edge, run) for run in runs]
+                through = self._groups[first : first + trie.runs[there]]
+                rows += [(trie.state[endpoint], edge, group) for group in through]
             if len(rows) > MOST_EXAMPLES:
                 break
-        states, kinds, numbers = zip(*rows, strict=True) if rows else ((), (), ())
+        states, kinds, groups = zip(*rows, strict=True) if rows else ((), (), ())
         if len({*kinds}) < 2:
             return None
         columns = zip(*states, strict=True)
+        number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
+        numbers = [number[group] for group in groups]
         examples = Examples(dict(zip(self._variables, columns, strict=False)), kinds, numbers)
         path = self._path(leaf)
-        if len(path) > MAX_DEPTH:  # the goal stands before the tree
+        if len(path) >= MAX_DEPTH:
             return None
         used = [] if growth.reuse else [n for text in path for n in parse_expression(text).names]
         return Grower(examples, growth).best_split(np.arange(len(rows)), used)
 
     def _path(self, leaf: str) -> list[str]:
-        """Return the conditions on the path to a leaf; first the goal's, which asks of nothing."""
+        """Return the conditions of the tree on the path to a leaf."""
         [path] = [path for found, path in paths(self._linked.tree) if found.name == leaf]
-        return ["true", *(text for text, _ in path[1:])]
+        return [text for text, _ in path if text not in BEFORE]
 
     def _helps(self, leaf: str, condition: str) -> bool:
         """Tell whether a split predicts better how held-out runs go on: action and next leaf."""
@@ -326,10 +343,12 @@ class Refiner:
         rejected: Sequence[tuple[str, str]],
     ) -> Refined:
         tree = self._linked.tree
-        assert isinstance(tree, Split)
+        for _ in BEFORE:
+            assert isinstance(tree, Split)
+            tree = tree.otherwise
         return Refined(
             ending,
-            tree.otherwise,
+            tree,
             tuple(rounds),
             made.answer,
             real,
@@ -355,7 +374,7 @@ class Refiner:
 
     def _flows(self) -> Iterator[Flow]:
         for edge, number in sorted(self._linked.counts.items()):
-            if self._leaf(edge.state) != GOAL:
+            if self._leaf(edge.state) not in BEFORE:
                 yield Flow(self._leaf(edge.state), edge.action, self._leaf(edge.following), number)
 
     def _leaf_values(self, made: _Made) -> dict[str, LeafValue]:
@@ -365,6 +384,11 @@ class Refiner:
             self._leaf(vertex): LeafValue(initial[vertex], float(value), _recorded(action))
             for vertex, value, action in parts
         }
+
+    @property
+    def _leaves(self) -> int:
+        """How many leaves the tree has."""
+        return len(self._linked.by_leaf) - len(BEFORE)
 
     def _leaf(self, vertex: int) -> str:
         return self._linked.by_vertex[vertex].leaf

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Iterator
 
 Concrete = tuple[Hashable, ...]
 """Values of the variables of a tree, in their order; None where unknown."""
@@ -97,6 +98,20 @@ class Trie:
                 found[there] = number
                 number += self.runs[there]
                 waiting.append(there)
+        return found
+
+    def numbers(self, runs: Iterable[Iterable[tuple[str, Concrete]]]) -> list[int]:
+        """Return the number of each run (`first_runs`): all that were entered, in any order."""
+        first, taken = self.first_runs(), Counter[int]()
+        found = []
+        for run in runs:
+            endpoint = ROOT
+            for action, state in run:
+                endpoint = self._children[endpoint, action, state]
+            # Those that end at an endpoint come behind those that go on from it.
+            number = first[endpoint] + self.runs[endpoint] if endpoint != ROOT else 0
+            taken[endpoint] += 1
+            found.append(number - taken[endpoint])
         return found
 
     def endpoints(self) -> Iterator[int]:

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from forewarn.learning.refined import ENDINGS, Flow, Refined
-from forewarn.learning.refinement import GOAL
+from forewarn.learning.refined import BEFORE, ENDINGS, GOAL, Flow, Refined
 from forewarn.learning.refinement_file import Refinement
 from forewarn.learning.trees import Grown, Size
 from forewarn.models import CountModel
@@ -194,7 +193,9 @@ def _view(refined: Refined) -> ProcessView:
 
 
 def _notes(refined: Refined) -> dict[str, LeafNote]:
-    done: dict[str, Counter[str]] = {name: Counter() for name in refined.leaves if name != GOAL}
+    done: dict[str, Counter[str]] = {
+        name: Counter() for name in refined.leaves if name not in BEFORE
+    }
     for flow in refined.flows:
         done[flow.state][_action(flow)] += flow.times
     return {
