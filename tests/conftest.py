@@ -79,6 +79,25 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def files_in_order(items: list[pytest.Item]) -> list[Path]:
+    """Return the files of tests: those with slow tests first, then those with many.
+
+    Live tests mostly wait, and all others need the processor. Each kind is spread over the run by
+    its number of tests: when live tests came last, they waited beside each other.
+    """
+    many = Counter(item.path for item in items)
+    slow, live = (
+        {item.path for item in items if item.get_closest_marker(name)} for name in ("slow", "ros")
+    )
+    files = sorted(many, key=lambda path: (-many[path], path))
+    share: dict[Path, float] = {}
+    for kind in (live, many.keys() - live):
+        own = [path for path in files if path in kind]
+        ends = [*accumulate(many[path] for path in own)]
+        share |= {path: end / ends[-1] for path, end in zip(own, ends, strict=True)}
+    return sorted(files, key=lambda path: (path not in slow, share[path]))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep the user's terminal out of what is printed, and ROS out of the home and the network.
@@ -134,12 +153,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Try what goes by a clock once more: a busy machine can take longer than any fair limit.
 
     What is broken fails twice; the closing lines of a run name what was tried again. Workers that
-    share the tests hand them out by file: those with slow tests first, then those with many.
+    share the tests hand them out by file.
     """
     if hasattr(config, "workerinput"):
-        slow = {item.path for item in items if item.get_closest_marker("slow")}
-        many = Counter(item.path for item in items)
-        items.sort(key=lambda item: (item.path not in slow, -many[item.path], item.path))
+        order = {path: place for place, path in enumerate(files_in_order(items))}
+        items.sort(key=lambda item: order[item.path])
     for item in items:
         if any(item.get_closest_marker(name) is not None for name in ("ros", "clocked")):
             item.add_marker(pytest.mark.flaky(reruns=1))
