@@ -68,7 +68,8 @@ def problem(n: int, seed: int = 1) -> Problem:
     matrix.sum_duplicates()
     classes = rng.choice([0, 1, 2], size=n, p=[0.8, 0.1, 0.1]).astype(np.int64)
     classes[inner:] = ENDED
-    return Problem(Chain.from_matrix(matrix, np.arange(n) >= inner), response(), classes)
+    chain = Chain.of_rows(matrix, np.arange(n) >= inner, np.zeros(n, dtype=bool))
+    return Problem(chain, response(), classes)
 
 
 def response() -> Automaton:

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
 
 from forewarn.logic.automaton import Automaton
 from forewarn.models import Chain
+
+
+def given_chain(matrix: ArrayLike | sparse.spmatrix, absorbing: ArrayLike | None = None) -> Chain:
+    """Return the chain of a stochastic matrix, shape (n, n)."""
+    rows = sparse.csr_matrix(matrix, dtype=np.float64)
+    nowhere = np.zeros(rows.shape[0], dtype=bool)
+    marks = nowhere if absorbing is None else np.asarray(absorbing, dtype=bool)
+    return Chain.of_rows(rows, marks, nowhere)
 
 
 def bounded_response(bound: int) -> Automaton:
@@ -34,4 +44,4 @@ def random_chain(n: int, successors: int, terminals: int, leave: float, seed: in
         matrix[i, i] = 1.0
     matrix /= matrix.sum(axis=1, keepdims=True)
     absorbing = np.arange(n) >= n - terminals
-    return Chain.from_matrix(matrix, absorbing)
+    return given_chain(matrix, absorbing)

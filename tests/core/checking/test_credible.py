@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
+from small_chains import given_chain
 
 from forewarn.checking import ENDED
 from forewarn.checking.credible import PosteriorSampler, Question, credible_tables
 from forewarn.checking.numeric import point_values, risk_table
 from forewarn.logic.automaton import Automaton
-from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
+from forewarn.models import CountModel, Smoothing, estimate_chain
 from forewarn.states.vocabulary import Vocabulary
 
 Response = Callable[[int], Automaton]
@@ -69,7 +70,7 @@ def test_chains_side_by_side_are_solved_like_each_alone(
     values, _ = point_values(block, automaton, np.tile(CLASSES, 5), horizon, blocks=5)
     for k in range(5):
         part = slice(6 * k, 6 * k + 6)
-        alone = Chain.from_matrix(block.sparse[part, part], counted.terminal)
+        alone = given_chain(block.sparse[part, part], counted.terminal)
         table = risk_table(alone, automaton, CLASSES, horizon)
         np.testing.assert_allclose(values[part], table.values, rtol=0, atol=1e-9)
 

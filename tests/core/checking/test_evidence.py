@@ -44,7 +44,7 @@ def answered(model: CountModel, text: str):
     return answer, find_evidence(answer, starts), starts
 
 
-def chain_of(answer, policy) -> np.ndarray:
+def given_chain(answer, policy) -> np.ndarray:
     """Return the chain of a policy, by the names of its actions."""
     process = answer.counted.process
     rows = [
@@ -58,7 +58,7 @@ def chain_of(answer, policy) -> np.ndarray:
 @pytest.mark.parametrize("seed", range(12))
 def test_policy_and_paths_are_those_of_the_probability(seed: int, word: str) -> None:
     answer, evidence, starts = answered(random_model(seed), f"P{word}(collision)")
-    chain = chain_of(answer, evidence.policy)
+    chain = given_chain(answer, evidence.policy)
     goal = answer.goal
     # The policy attains the estimate.
     reached = goal.astype(float)
@@ -99,7 +99,7 @@ def test_a_part_breaks_the_bound_by_itself(seed: int) -> None:
         return
     part = evidence.critical
     inside = np.isin(np.arange(6), part.states)
-    chain = chain_of(answer, evidence.policy) * inside * inside[:, np.newaxis]
+    chain = given_chain(answer, evidence.policy) * inside * inside[:, np.newaxis]
     reached = (answer.goal & inside).astype(float)
     for _ in range(20_000):
         reached = np.where(answer.goal & inside, 1.0, chain @ reached)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import sparse
+from small_chains import given_chain
 
 from forewarn.checking import ENDED, explanation, risk_table
 from forewarn.checking.explanation import likely_ways, predicate_effects
@@ -86,7 +87,7 @@ def test_all_ways_add_up_to_the_risk(
 def test_without_a_horizon_stays_of_any_length_count(response: Response) -> None:
     # From 0: stay with 0.9, or go to the trigger 1 (0.06) or to the end; 1 stays for ever half
     # of the time, which violates.
-    chain = Chain.from_matrix([[0.9, 0.06, 0.04], [0.0, 0.5, 0.5], [0, 0, 1]], np.arange(3) == 2)
+    chain = given_chain([[0.9, 0.06, 0.04], [0.0, 0.5, 0.5], [0, 0, 1]], np.arange(3) == 2)
     classes = np.array([0, 1, ENDED])
     table = risk_table(chain, response(1), classes, None)
     found = likely_ways(chain, response(1), classes, table, 0, 0)
@@ -96,7 +97,7 @@ def test_without_a_horizon_stays_of_any_length_count(response: Response) -> None
 
 
 def test_no_risk_has_no_ways(response: Response) -> None:
-    chain = Chain.from_matrix([[1.0]])
+    chain = given_chain([[1.0]])
     table = risk_table(chain, response(1), np.array([2]), 5)
     assert likely_ways(chain, response(1), np.array([2]), table, 0, 0) == []
     assert likely_ways(chain, response(1), np.array([2]), table, 0, 2) == []

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse
+from small_chains import given_chain
 
 from forewarn.checking import ENDED, risk_table
 from forewarn.checking.product import (
@@ -118,7 +119,7 @@ def test_times_are_the_sums_over_all_steps(
 def test_chains_side_by_side_have_ratios_of_their_own(random_chain: MakeChain) -> None:
     automaton, chains = AUTOMATA[1], [random_chain(6, 3, 1, 10.0**-k, k) for k in range(2, 6)]
     matrix = sparse.block_diag([chain.sparse for chain in chains], format="csr").toarray()
-    side_by_side = Chain.from_matrix(matrix, np.concatenate([chain.absorbing for chain in chains]))
+    side_by_side = given_chain(matrix, np.concatenate([chain.absorbing for chain in chains]))
     classes = [classes_of(automaton, chain) for chain in chains]
     found = bounded(side_by_side, automaton, np.concatenate(classes), 5000, blocks=4)
     alone = [bounded(c, automaton, k, 5000) for c, k in zip(chains, classes, strict=True)]
@@ -138,7 +139,7 @@ def test_geometric_sums_are_sums(ratio: float, terms: int) -> None:
 @pytest.mark.parametrize("automaton", AUTOMATA[:4], ids=FORMULAS[:4])
 def test_a_horizon_of_200000_steps_takes_no_time(automaton: Automaton) -> None:
     matrix = np.array([[1 - 1e-5, 1e-5], [0.3, 0.7]])
-    chain = Chain.from_matrix(matrix, np.zeros(2, dtype=bool))
+    chain = given_chain(matrix, np.zeros(2, dtype=bool))
     letters = np.array([0, len(automaton.letter_class) - 1])
     classes = automaton.letter_class[letters].astype(np.int64)
     begin = time.thread_time()

@@ -9,11 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
+from small_chains import given_chain
 
 from forewarn.checking import ENDED, label_states, risk_table, storm
 from forewarn.errors import CheckingError
 from forewarn.logic.automaton import Automaton
-from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
+from forewarn.models import CountModel, Smoothing, estimate_chain
 from forewarn.states.vocabulary import Vocabulary
 
 Response = Callable[[int], Automaton]
@@ -43,9 +44,7 @@ def test_an_atom_the_model_does_not_know_is_named(response: Response) -> None:
 
 def test_a_crash_counts_where_the_formula_names_it() -> None:
     # From state 0: stay 1/2, crash 3/8, arrive 1/8, so the risk is 3/4 and 3/8 at once.
-    chain = Chain.from_matrix(
-        [[0.5, 0.375, 0.125], [0, 1, 0], [0, 0, 1]], np.array([False, True, True])
-    )
+    chain = given_chain([[0.5, 0.375, 0.125], [0, 1, 0], [0, 0, 1]], np.array([False, True, True]))
     classes = np.array([0, 1, ENDED])
     once = risk_table(chain, NEVER_CRASH, classes, 1)
     assert once.values.tolist() == [[0.375, 1], [0, 1], [0, 1]]
@@ -56,7 +55,7 @@ def test_a_crash_counts_where_the_formula_names_it() -> None:
 
 def test_a_terminal_state_ends_a_pending_obligation(response: Response) -> None:
     # Waiting one tick more: the trip may end first, which is no violation.
-    chain = Chain.from_matrix([[0.5, 0.5], [0, 1]], np.array([False, True]))
+    chain = given_chain([[0.5, 0.5], [0, 1]], np.array([False, True]))
     table = risk_table(chain, response(1), np.array([0, ENDED]), None)
     assert table.values[0].tolist() == [0, 0.5, 1]
     assert table.values[1].tolist() == [0, 0, 1]
@@ -84,7 +83,7 @@ def test_an_unseen_state_is_unknown_and_does_not_spoil_the_others(response: Resp
 
 
 def test_a_horizon_within_the_bound_is_noted(response: Response) -> None:
-    chain = Chain.from_matrix([[0.5, 0.5], [0.5, 0.5]])
+    chain = given_chain([[0.5, 0.5], [0.5, 0.5]])
     classes = np.array([1, 2])
     assert "no longer than the bound" in risk_table(chain, response(5), classes, 5).notes[0]
     assert not risk_table(chain, response(5), classes, 6).notes
@@ -93,7 +92,7 @@ def test_a_horizon_within_the_bound_is_noted(response: Response) -> None:
 @pytest.mark.parametrize("fast", [True, False])
 def test_a_risk_that_the_graph_decides_is_noted(response: Response, fast: bool) -> None:
     automaton = response(2) if fast else replace(response(2), countdown=None)
-    closed = Chain.from_matrix([[0.5, 0.5, 0], [0, 0.5, 0.5], [1, 0, 0]])
+    closed = given_chain([[0.5, 0.5, 0], [0, 0.5, 0.5], [1, 0, 0]])
     table = risk_table(closed, automaton, np.array([1, 0, 2]), None)
     assert table.values[:, 0].tolist() == [1, 1, 1]
     assert "the risk is 1 in every state" in table.notes[0]
@@ -117,7 +116,7 @@ def test_arguments_that_do_not_fit_are_refused(
     response: Response, classes: np.ndarray, horizon: int, said: str
 ) -> None:
     with pytest.raises(CheckingError, match=said):
-        risk_table(Chain.from_matrix(np.eye(2)), response(1), classes, horizon)
+        risk_table(given_chain(np.eye(2)), response(1), classes, horizon)
 
 
 def test_storm_that_is_not_installed_is_an_error_that_says_what_to_do(
@@ -125,11 +124,11 @@ def test_storm_that_is_not_installed_is_an_error_that_says_what_to_do(
 ) -> None:
     monkeypatch.setitem(sys.modules, "stormpy", None)
     with pytest.raises(CheckingError, match="pip install stormpy"):
-        storm.risk_table(Chain.from_matrix(np.eye(2)), response(1), np.array([0, 1]), 3)
+        storm.risk_table(given_chain(np.eye(2)), response(1), np.array([0, 1]), 3)
 
 
 def test_values_lie_in_memory_row_by_row(response: Response) -> None:
-    chain = Chain.from_matrix([[0.5, 0.5], [0.5, 0.5]])
+    chain = given_chain([[0.5, 0.5], [0.5, 0.5]])
     for automaton in (response(3), replace(response(3), countdown=None)):
         for horizon in (2, 9, None):
             values = risk_table(chain, automaton, np.array([1, 2]), horizon).values

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import sparse
+from small_chains import given_chain
 
 from forewarn.checking import reachability, risk_table
 from forewarn.checking.elimination import absorption, sparse_absorption
@@ -17,7 +18,6 @@ from forewarn.checking.reachability import reach
 from forewarn.checking.response import unbounded as idle
 from forewarn.errors import CheckingError
 from forewarn.logic.automaton import Automaton
-from forewarn.models import Chain
 from forewarn.models.process import DecisionProcess
 
 Response = Callable[[int], Automaton]
@@ -64,7 +64,7 @@ def test_no_path_through_the_code_gets_it_wrong_in_silence(
     # As a bounded response: the good end triggers for ever and is never answered, the bad one
     # never triggers; each solver must give 7/10 or refuse.
     matrix = haddad_monmege(n)
-    chain = Chain.from_matrix(matrix)
+    chain = given_chain(matrix)
     classes = np.zeros(chain.size, dtype=np.int64)
     classes[-2] = 1
     assert risk_table(chain, response(3), classes, None).values[0, 0] == pytest.approx(0.7)

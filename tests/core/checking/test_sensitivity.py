@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from scipy import sparse
+from small_chains import given_chain
 
 from forewarn.checking import ENDED, risk_table
 from forewarn.checking.sensitivity import (
@@ -48,7 +49,7 @@ def disturbed(chain: Chain, size: float, rng: np.random.Generator) -> Chain:
         row /= row.sum()
         away = np.abs(row - matrix[i]).max()
         matrix[i] += (row - matrix[i]) * min(1.0, size / away)
-    return Chain.from_matrix(matrix, chain.absorbing)
+    return given_chain(matrix, chain.absorbing)
 
 
 @pytest.mark.parametrize("horizon", [3, 20, None])

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import optimize, sparse, stats
+from small_chains import given_chain
 
 from forewarn.checking import ENDED, label_states, risk_table
 from forewarn.checking.sound import (
@@ -20,7 +21,7 @@ from forewarn.checking.sound import (
 from forewarn.errors import CheckingError
 from forewarn.logic import compile_formula, parse_formula
 from forewarn.logic.automaton import Automaton
-from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
+from forewarn.models import CountModel, Smoothing, estimate_chain
 from forewarn.states.vocabulary import Vocabulary
 
 Response = Callable[[int], Automaton]
@@ -139,14 +140,14 @@ def test_every_chain_within_the_intervals_is_within_the_bounds(
                 row = (COUNTS[s] / COUNTS[s].sum())[found.columns[own]]
             matrix[s, found.columns[own]] = row
         matrix[4, 4] = 1
-        chain = Chain.from_matrix(matrix / matrix.sum(axis=1, keepdims=True), counted.terminal)
+        chain = given_chain(matrix / matrix.sum(axis=1, keepdims=True), counted.terminal)
         values = risk_table(chain, automaton, CLASSES, horizon).values
         assert (table.lower <= values + 1e-9).all()
         assert (values <= table.upper + 1e-9).all()
 
 
 def test_the_unbounded_error_is_the_expected_sum_of_row_errors() -> None:
-    chain = Chain.from_matrix([[0.5, 0.25, 0.25], [0, 0.9, 0.1], [0, 0, 1]], np.arange(3) == 2)
+    chain = given_chain([[0.5, 0.25, 0.25], [0, 0.9, 0.1], [0, 0, 1]], np.arange(3) == 2)
     error = total_error(chain, np.array([0.01, 0.02, 0.0]))
     # State 1 is left after 10 visits; state 0 after 2, half of the time for state 1.
     np.testing.assert_allclose(error, [0.02 + 0.5 * 0.2, 0.2, 0.0])

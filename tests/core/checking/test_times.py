@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from small_chains import given_chain
 
 from forewarn.checking import ENDED
 from forewarn.checking.product import backward_induction
@@ -41,7 +42,7 @@ def test_it_is_the_mean_of_the_time_within_the_horizon(
 
 
 def test_a_wait_that_cannot_be_answered_ends_when_it_must(response: Response) -> None:
-    chain = Chain.from_matrix([[1.0]])
+    chain = given_chain([[1.0]])
     found = expected_steps(chain, response(5), np.array([0]), 10)
     assert found[0, 1:].tolist() == [1, 2, 3, 4, 5, 0]
     assert np.isnan(found[0, 0])

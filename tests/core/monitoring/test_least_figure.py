@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from forewarn.checking.least_risk import least_risk
+from forewarn.checking.action_risk import least_risk
 from forewarn.checking.model_process import process_of_model
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document

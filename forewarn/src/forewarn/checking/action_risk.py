@@ -1,7 +1,7 @@
-"""The risk of what is being done: of an action in a state, before what comes of it is seen.
+"""Risks of a property in a decision process: of what is being done, and the least over all choices.
 
-The risk of a state is that of the recorded mix of actions. Once the action is known, the mix
-counts from the next step on only.
+The risk of a state is that of the recorded mix of actions. Once the action is known, before what
+comes of it is seen, the mix counts from the next step on only.
 """
 
 from __future__ import annotations
@@ -84,3 +84,16 @@ def risk_of_actions(
         },
         tuple(counts[seen].astype(int).tolist()),
     )
+
+
+def least_risk(
+    model: CountModel, bounded: CountedProcess, automaton: Automaton, horizon: int | None
+) -> ProcessRisk:
+    """Return the least risk of all product states over all ways to choose (Pmin), n times m.
+
+    What happens whatever is done: a policy that asks for an intervention because of it asks where
+    no recorded action helps any more, or where the best of them is not good enough. Parameters and
+    errors are those of `risk_of_actions`.
+    """
+    product = product_of(bounded, automaton, model.vocabulary)
+    return product.risk(product.value("least", horizon), model.size)

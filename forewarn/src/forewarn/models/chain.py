@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
 from forewarn.errors import CheckingError
@@ -120,45 +120,17 @@ class Chain:
         """Return the same chain with the prior written out in its rows."""
         if not self.smoothed:
             return self
-        none = sparse.csr_matrix((1, self.size), dtype=np.float64)
-        nothing = np.zeros(self.size)
-        group = np.zeros(self.size, dtype=np.int64)
-        return Chain(self.to_csr(), nothing, group, none, self.absorbing, self.unseen)
+        return Chain.of_rows(self.to_csr(), self.absorbing, self.unseen)
 
     @staticmethod
-    def from_matrix(
-        matrix: sparse.spmatrix | ArrayLike, absorbing: NDArray[np.bool_] | None = None
+    def of_rows(
+        rows: sparse.csr_matrix, absorbing: NDArray[np.bool_], unseen: NDArray[np.bool_]
     ) -> Chain:
-        """Return the chain of a stochastic matrix, shape (n, n).
-
-        Parameters
-        ----------
-        matrix : sparse matrix or array_like
-            Transition probabilities; rows must sum to 1.
-        absorbing : ndarray of bool, optional
-            Terminal states; their rows must be the unit vector.
-
-        Raises
-        ------
-        CheckingError
-            If a probability is negative or not finite, or a row does not sum to 1.
-        """
-        csr = sparse.csr_matrix(matrix, dtype=np.float64)
-        csr.sum_duplicates()
-        n = csr.shape[0]
-        if csr.shape != (n, n):
-            raise CheckingError(f"a matrix of shape {csr.shape}", accepted="a square matrix")
-        marks = np.zeros(n, dtype=bool) if absorbing is None else np.asarray(absorbing, dtype=bool)
-        if marks.shape != (n,) or (csr.diagonal()[marks] != 1).any():
-            raise CheckingError("absorbing states must have probability 1 to stay")
-        return Chain(
-            sparse=csr,
-            prior=np.zeros(n),
-            group=np.zeros(n, dtype=np.int64),
-            supports=sparse.csr_matrix((1, n), dtype=np.float64),
-            absorbing=marks,
-            unseen=np.zeros(n, dtype=bool),
-        )
+        """Return the chain of a matrix of shape (n, n), without a prior."""
+        n = rows.shape[0]
+        group = np.zeros(n, dtype=np.int64)
+        none = sparse.csr_matrix((1, n), dtype=np.float64)
+        return Chain(rows, np.zeros(n), group, none, absorbing, unseen)
 
 
 def check_probabilities(matrix: sparse.csr_matrix, what: str) -> None:

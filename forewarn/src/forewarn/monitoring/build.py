@@ -9,11 +9,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from forewarn.checking.action_risk import RiskOfActions, risk_of_actions
+from forewarn.checking.action_risk import RiskOfActions, least_risk, risk_of_actions
 from forewarn.checking.credible import Question, credible_tables
 from forewarn.checking.interface import Checker, RiskTable
 from forewarn.checking.labels import label_states
-from forewarn.checking.least_risk import least_risk
 from forewarn.checking.model_process import process_of_model
 from forewarn.checking.numeric import risk_table
 from forewarn.checking.process_bounds import CountedProcess

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from small_chains import given_chain
 
 from forewarn.checking import ENDED, risk_table
 from forewarn.checking import product as general
@@ -70,7 +71,7 @@ def test_slow_chains_are_exact_without_the_geometric_rest(response: Response) ->
     # Two halves that never meet have different ratios: no common geometric series.
     matrix = np.kron(np.eye(2), [[0.5, 0.5], [0.3, 0.7]])
     matrix[0, :2] = 0.9, 0.1
-    chain = Chain.from_matrix(matrix)
+    chain = given_chain(matrix)
     classes = np.array([1, 0, 1, 2])
     plain = general.bounded(chain, replace(response(2), countdown=None), classes, 400)
     fast = passage.bounded(countdown(chain, classes, 2), 400)
@@ -131,7 +132,7 @@ def test_a_long_way_without_branches_is_solved_on_the_product(
     matrix[n - 3, 0], matrix[n - 3, n - 2], matrix[n - 3, n - 1] = 0.5, 0.2, 0.3
     matrix[n - 2] = matrix[n - 1] = 0.0
     matrix[n - 2, n - 2] = matrix[n - 1, n - 1] = 1.0
-    chain = Chain.from_matrix(matrix, np.arange(n) == n - 1)
+    chain = given_chain(matrix, np.arange(n) == n - 1)
     classes = np.zeros(n, dtype=np.int64)
     classes[n - 2], classes[n - 1] = 1, ENDED
     monkeypatch.setattr(idle, "DENSE_STATES", 0)
