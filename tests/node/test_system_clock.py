@@ -3,48 +3,33 @@
 from __future__ import annotations
 
 import json
-import mmap
-import shutil
-import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from forewarn_msgs.msg import Intervention
 from live_process import LIMIT, environment
 from live_ros import Probe, monitor_parameters
+from set_clock import Setter, settable
 from small_world import MONITOR
 
 from forewarn_ros.messages import from_time
 
 pytestmark = pytest.mark.ros
-SOURCE = Path(__file__).with_name("set_clock.c")
-COMPILER = shutil.which("cc") or shutil.which("gcc")
 RUN = "from monitor_node.main import main; main()"
-Setter = Callable[[float], None]
 
 
 @pytest.fixture
 def set_clock(world: Path, tmp_path: Path, domain: int) -> Iterator[Setter]:
     """Start a monitor, and return a function that sets its system's clock ahead, in seconds."""
-    assert COMPILER is not None
-    library, shift = tmp_path / "set_clock.so", tmp_path / "shift"
-    command = [COMPILER, "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"]
-    subprocess.run(command, check=True)
-    shift.write_bytes(bytes(8))
     config = tmp_path / "monitor.yaml"
     config.write_text(f"{MONITOR}mode: act\n")
-    variables = {"LD_PRELOAD": str(library), "CLOCK_SHIFT": str(shift)}
     arguments = ["--ros-args"]
     for name, value in monitor_parameters(world, config=str(config), mode="act").items():
         arguments += ["-p", f"{name}:={json.dumps(value)}"]
-    with shift.open("r+b") as file, mmap.mmap(file.fileno(), 8) as seen:
-
-        def set_clock(ahead: float) -> None:
-            seen[:] = struct.pack("=q", round(ahead * 1e9))
-
+    with settable(tmp_path) as (variables, set_clock):
         monitor = subprocess.Popen(
             [sys.executable, "-c", RUN, *arguments], env=environment(domain) | variables
         )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -45,11 +46,10 @@ class Deadline:
             return function(*arguments)
         worker = self._take()
         worker.work.put((function, arguments))
-        try:
-            result, error = worker.done.get(timeout=self.seconds)
-        except Empty:
+        if not worker.ready(self.seconds):
             self._abandon(worker)
-            raise LateError(f"it took longer than {self.seconds:g} s") from None
+            raise LateError(f"it took longer than {self.seconds:g} s")
+        result, error = worker.done.get()
         with self._lock:
             self._idle.append(worker)
         if error is not None:
@@ -76,12 +76,26 @@ class Deadline:
 
 
 class _Worker:
-    """A thread that does one piece of work after the other, and may be left behind."""
+    """A thread that does one piece of work after the other, and may be left behind.
+
+    It says by a socket that a piece is done. A Python that was built for a C library before 2.30
+    waits for a queue until a time of day: an hour more if the clock is set back by one meanwhile.
+    """
 
     def __init__(self) -> None:
         self.work: SimpleQueue[Any] = SimpleQueue()
         self.done: SimpleQueue[Any] = SimpleQueue()
+        self._hears, self._tells = socket.socketpair()
         threading.Thread(target=self._serve, name="forewarn-guard", daemon=True).start()
+
+    def ready(self, seconds: float) -> bool:
+        """Wait for a piece of work; tell whether it was done in time, by the steady clock."""
+        self._hears.settimeout(seconds)
+        try:
+            self._hears.recv(1)
+        except TimeoutError:
+            return False
+        return True
 
     def end(self, ended: Callable[[], None]) -> None:
         """Let the thread end, once its work is done, and say so."""
@@ -91,9 +105,12 @@ class _Worker:
         while True:
             function, arguments = self.work.get()
             if function is None:
+                self._hears.close()
+                self._tells.close()
                 arguments()
                 return
             try:
                 self.done.put((function(*arguments), None))
             except BaseException as error:
                 self.done.put((None, error))
+            self._tells.send(b"\0")

@@ -181,10 +181,8 @@ class GuardedRun:
 
         @wraps(tool)
         async def awaited(**arguments: Any) -> Any:
-            step = self._begun(title, arguments)
-            if step.arguments is None:
-                return step.message
-            return await self._awaited(tool(**step.arguments), step.place)
+            found = guarded(**arguments)
+            return await found if inspect.isawaitable(found) else found
 
         return awaited if inspect.iscoroutinefunction(tool) else guarded
 

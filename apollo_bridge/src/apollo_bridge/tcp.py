@@ -131,7 +131,7 @@ class TcpTransport:
         if connection is None:
             wait = self._retry_at - time.monotonic()
             if wait > 0:
-                # Before Python 3.11 an Event waits by the system's clock, which may be set back.
+                # An Event may wait until a time of day, and the system's clock may be set back.
                 time.sleep(min(wait, timeout))
                 return []
             return self._connect()

@@ -115,7 +115,7 @@ def _woken_when_set_back(executor: Any) -> Iterator[None]:
     def watch() -> None:
         before = time.time_ns() - time.monotonic_ns()
         while not over:
-            time.sleep(LOOK)  # before Python 3.11 an Event waits by the system's clock
+            time.sleep(LOOK)  # an Event may wait until a time of day
             now = time.time_ns() - time.monotonic_ns()
             if now < before - LOOK_NS:
                 executor.wake()
