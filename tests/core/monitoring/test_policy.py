@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.config.sections import PropertySpec
-from forewarn.monitoring.policy import RESTING, Level, PolicyState, Rules, compile_rules, decide
+from forewarn.monitoring.policy import (
+    RESTING,
+    Level,
+    PolicyState,
+    Rules,
+    carried_over,
+    compile_rules,
+    decide,
+)
 from forewarn.signals.ticks import Grid
 
 RULES = Rules(0.3, 0.6, 0.2, 0.2, enter=2, exit=3, hold=5, unseen=Level.ACT, unseen_limit=4)
@@ -172,3 +180,22 @@ def test_scores_add_alerts_in_states_never_seen_and_take_none(
     assert all(a >= b for a, b in zip(scored, run(lambda _: (math.nan, True)), strict=True))
     if rules.unseen == Level.NONE:
         assert scored == run(lambda figure: (figure, False))
+
+
+def test_on_another_clock_an_alert_has_lasted_as_long_and_counts_begin_anew() -> None:
+    state = PolicyState(Level.ACT, 10, 2, 2, 2, 12, 30)
+    assert carried_over(RULES, state, -7) == RESTING._replace(level=Level.ACT, since=3)
+    assert carried_over(RULES, state._replace(level=Level.NONE), 5) == RESTING
+
+
+@pytest.mark.parametrize("unseen", Level)
+@pytest.mark.parametrize("excused", [False, True])
+def test_a_limit_for_a_state_that_was_never_seen_is_an_alert_on_another_clock(
+    unseen: Level, excused: bool
+) -> None:
+    state = PolicyState(Level.WARN, 10, unseen_since=4, excused=excused)
+    found = carried_over(replace(RULES, unseen=unseen), state, 5)
+    act = unseen == Level.ACT and not excused
+    assert found == RESTING._replace(level=Level.ACT if act else Level.WARN, since=15)
+    known = state._replace(unseen_since=None)
+    assert carried_over(replace(RULES, unseen=unseen), known, 5).level == Level.WARN
