@@ -269,6 +269,40 @@ def test_a_late_sample_waits_until_it_could_have_been_known() -> None:
     assert len(inputs._channels[0].pending) == 1
 
 
+def test_a_stamp_ahead_of_its_arrival_is_told_and_keeps_nothing_out() -> None:
+    signal = SourceSignal("x", "/x", STAMPED.name, parse_expression("data"), 5 * TICK, None)
+    inputs = Feed((signal,), {"/x": STAMPED}, Grid(10.0), stamped=True, settle_ns=TICK // 2)
+    inputs.accept("/x", 2 * TICK, stamped(2 * TICK - 1, 1.0))
+    inputs.accept("/x", 3 * TICK, stamped(3 * TICK + 3600 * 10**9, 2.0))
+    assert inputs.snapshot(2).values == (1.0,)
+    wrong = inputs.snapshot(3)
+    assert wrong.values == (None,)
+    assert [failure.where for failure in wrong.failures] == ["/x"]
+    assert "its stamp is 3600 s ahead of its arrival" in wrong.failures[0].reason
+    inputs.accept("/x", 4 * TICK, stamped(4 * TICK - 1, 3.0))
+    assert inputs.snapshot(4).values == (3.0,)
+    assert (inputs.counters.out_of_order, inputs.counters.undecodable) == (0, 1)
+    inputs.accept("/x", 5 * TICK, stamped(5 * TICK + 10**9, 4.0))  # clocks are not quite alike
+    assert inputs.snapshot(14).values == (None,)
+    assert inputs.snapshot(15).values == (4.0,)
+
+
+@given(st.lists(st.sampled_from([0, 0, -TICK, 2 * 10**9, 3600 * 10**9]), max_size=30))
+def test_whatever_stamps_came_before_one_that_is_right_counts_at_once(offsets: list[int]) -> None:
+    signal = SourceSignal("x", "/x", STAMPED.name, parse_expression("data"), 5 * TICK, None)
+    live, offline = (Feed((signal,), {"/x": STAMPED}, Grid(10.0), stamped=True) for _ in range(2))
+    found = []
+    for tick, offset in enumerate(offsets, 100):
+        for feed in (live, offline):
+            feed.accept("/x", tick * TICK, stamped(tick * TICK + offset, float(tick)))
+        found.append(live.snapshot(tick))
+        if offset == 0:
+            assert found[-1].values == (float(tick),)
+        assert live.ages(tick) == [None] or live.ages(tick)[0] >= 0
+    ticks = range(100, 100 + len(offsets))
+    assert [snapshot for block in offline.blocks(ticks) for snapshot in block] == found
+
+
 @pytest.mark.parametrize(
     ("stamp", "arrival", "told"),
     [

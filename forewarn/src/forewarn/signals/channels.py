@@ -40,7 +40,7 @@ class Channel:
     condition : int or None
         Which condition of the topic tells those messages; None for all.
     pending : deque of (visible tick, moment in ns, payload)
-        The newest payload for each tick that is still to come.
+        The newest payload for each tick that is still to come, or why it is not believed.
     """
 
     topic: str
@@ -48,7 +48,7 @@ class Channel:
     decode: Decode
     many: Callable[[], BlockExtractor | None]
     condition: int | None = None
-    pending: deque[tuple[int, int, Payload]] = field(default_factory=deque)
+    pending: deque[tuple[int, int, Payload | DecodeError]] = field(default_factory=deque)
     newest_ns: int = NEVER
 
     def take(self, tick: int) -> Taken | None:
@@ -69,7 +69,12 @@ class Taken(NamedTuple):
 
     channel: Channel
     moment_ns: int
-    payload: Payload
+    payload: Payload | DecodeError
+
+    @property
+    def size(self) -> int:
+        """Bytes, or values by name."""
+        return 0 if isinstance(self.payload, DecodeError) else len(self.payload)
 
 
 def decoded(takes: Sequence[Taken]) -> list[Sequence[Any] | DecodeError]:
@@ -80,7 +85,8 @@ def decoded(takes: Sequence[Taken]) -> list[Sequence[Any] | DecodeError]:
     found: list[Sequence[Any] | DecodeError | None] = [None] * len(takes)
     by_channel: dict[int, list[int]] = {}
     for at, take in enumerate(takes):
-        by_channel.setdefault(id(take.channel), []).append(at)
+        if not isinstance(take.payload, DecodeError):
+            by_channel.setdefault(id(take.channel), []).append(at)
     for places in by_channel.values():
         at_once = takes[places[0]].channel.at_once
         if at_once is not None:
@@ -92,6 +98,8 @@ def decoded(takes: Sequence[Taken]) -> list[Sequence[Any] | DecodeError]:
 
 def one_decoded(take: Taken) -> Sequence[Any] | DecodeError:
     """Return the values of a payload, or why it cannot be read."""
+    if isinstance(take.payload, DecodeError):
+        return take.payload
     try:
         return take.channel.decode(take.payload)
     except DecodeError as error:

@@ -27,7 +27,7 @@ from forewarn.signals.clock import Clock, Payload, Samples
 from forewarn.signals.frames import Found, build_frames
 from forewarn.signals.snapshots import Aged, Failure, Snapshot, StaleSignal
 from forewarn.signals.sources import SourceSignal, stored_value
-from forewarn.signals.stamps import APART_NS, clock_gap
+from forewarn.signals.stamps import APART_NS, clock_gap, not_yet
 
 Reader = Callable[[Any], Any]
 NO_READERS: Mapping[str, Reader] = MappingProxyType({})
@@ -169,7 +169,7 @@ class Feed:
         if known is None:
             self.counters.unexpected += not frames
             return
-        moment = time_ns
+        moment, refused = time_ns, None
         if known.stamp is not None:
             try:
                 moment = known.stamp(payload)
@@ -179,10 +179,17 @@ class Feed:
             if not known.apart and abs(moment - time_ns) > APART_NS:
                 known.apart = True
                 self.notes.append(f"{topic}: {clock_gap(moment, time_ns)}")
+            refused = not_yet(moment, time_ns)
         for channel in known.meant(payload):
-            self._enqueue(channel, time_ns, moment, payload)
+            if refused is None:
+                self._enqueue(channel, time_ns, moment, payload)
+            else:  # it comes after the last one, and nobody knows what it counts from
+                last = time_ns if channel.newest_ns == NEVER else channel.newest_ns
+                self._enqueue(channel, time_ns, last, refused)
 
-    def _enqueue(self, channel: Channel, arrival: int, moment: int, payload: Payload) -> None:
+    def _enqueue(
+        self, channel: Channel, arrival: int, moment: int, payload: Payload | DecodeError
+    ) -> None:
         if moment < channel.newest_ns:
             self.counters.out_of_order += 1
             return
@@ -230,7 +237,7 @@ class Feed:
             for tick in ticks:
                 due = self._due(tick)
                 block.append(due)
-                size += sum(len(take.payload) for take in due.takes)
+                size += sum(take.size for take in due.takes)
                 if len(block) == BLOCK or size > BLOCK_BYTES:
                     yield self._formed_at_once(block)
                     block, size = [], 0

@@ -14,6 +14,7 @@ from forewarn.messages.definitions import installed_message_type
 from forewarn.signals.clock import NANOSECONDS, Payload
 from forewarn.signals.frame_tree import FrameTree, NoTransformError, Transform
 from forewarn.signals.sources import SourceSignal, extractor_of
+from forewarn.signals.stamps import not_yet
 
 TRANSFORM = "geometry_msgs/msg/Transform"
 MOST_PENDING = 10_000
@@ -134,6 +135,11 @@ class Frames:
         for seconds, nanoseconds, parent, child, x, y, z, *turned in rows:
             stamp_ns = seconds * NANOSECONDS + nanoseconds
             counts = stamp_ns if self._stamped and not static else arrival_ns
+            if (refused := not_yet(counts, arrival_ns)) is not None:
+                if len(self._refused) < MOST_PENDING:
+                    seen = self._visible(arrival_ns, arrival_ns)
+                    self._refused.append((seen, topic, f"{child!r} in {parent!r}: {refused}"))
+                continue
             visible = self._visible(arrival_ns, counts)
             transform = Transform(parent, (x, y, z), tuple(turned), arrival_ns)
             number = self._numbers[topic] = self._numbers[topic] + 1

@@ -20,6 +20,22 @@ STAMPS = ("header.stamp", "stamp")
 SECONDS = "header.timestamp_sec"  # Apollo: apollo.common.Header
 APART_NS = 60 * NANOSECONDS
 """Stamp and arrival that are further apart are worth a word."""
+AHEAD_NS = NANOSECONDS
+"""Clocks are not quite alike: by so much a stamp may lie ahead of the arrival."""
+
+
+def not_yet(stamp_ns: int, arrival_ns: int) -> DecodeError | None:
+    """Return why a stamp is not believed: nothing arrives before it was made. None if it may be.
+
+    Believed, it would keep out all that comes until then, or let old values count as new.
+    """
+    gap_ns = stamp_ns - arrival_ns
+    if gap_ns <= AHEAD_NS:
+        return None
+    return DecodeError(
+        f"its stamp is {gap_ns / NANOSECONDS:.4g} s ahead of its arrival",
+        accepted=f"at most {AHEAD_NS / NANOSECONDS:g} s; one clock for both, or time: arrival",
+    )
 
 
 def clock_gap(stamp_ns: int, arrival_ns: int) -> str:
