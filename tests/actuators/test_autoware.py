@@ -198,6 +198,10 @@ def test_a_vehicle_that_stands_is_not_let_go_for_a_manoeuvre_that_is_refused(
     probe.wait_for_status("actuator autoware", "OK", "manoeuvre for PULL_OVER: taken up")
     stepper.step(speed=3.0, distance=5.0)
     planner.wait("clear")
+    planner.tell(failing=True)
+    probe.wait_for_status("actuator autoware", "ERROR", "the manoeuvre has FAILED")
+    stepper.step(speed=3.0, distance=5.0)
+    probe.wait(lambda: planner.of("in force")[-1]["max_velocity"] == 0.0, "the stop again")
 
 
 @pytest.mark.parametrize(("file", "parameter"), [("observe", "act"), ("act", "observe")])

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acting import ESCALATING, alert, config
+from acting import ESCALATING, alert, calm, config
 from forewarn_msgs.msg import Anomaly, RiskArray
 from forewarn_msgs.srv import Acknowledge
 from life import WORLD, measured, unsigned
@@ -329,8 +329,11 @@ def test_a_limit_that_a_killed_monitor_left_is_taken_back(
         process = begin(journal=str(journal), config=file, mode="act", journal_max_age=1.0)
         later = Probe(probe.domain)
         again = Stepper(later)
-        again.begin(stepper.tick + 100)  # long after: the alert itself is forgotten
+        again.begin(stepper.tick + 100)  # long after: nobody saw the alert end
         again.step(speed=3.0, distance=30.0)
+        again.steps(2, speed=3.0, distance=5.0)
+        assert not planner.of("clear")
+        calm(again)
         assert planner.wait("clear")["known"] is True
         planner.wait("in force", lambda m: m["sender"] == "")
         request = planner.wait("request")

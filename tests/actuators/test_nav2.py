@@ -95,6 +95,7 @@ def test_the_limit_of_another_is_given_back(live: Callable[..., Live]) -> None:
     assert probe.values("actuator nav2")["limit of others"] == "60 %"
     alert(stepper, 2)
     planner.wait("speed", lambda m: m["speed_limit"] == 1.25)
+    probe.wait_for_status("actuator nav2", "ERROR", "and nobody knows of what")
     calm(stepper)
     speed = planner.wait("speed", lambda m: m["speed_limit"] != 1.25)
     assert (speed["percentage"], speed["speed_limit"]) == (True, 60.0)
@@ -119,14 +120,18 @@ def test_somebody_who_takes_the_limit_off_is_overruled(live: Callable[..., Live]
     probe.wait(lambda: planner.of("speed")[-1]["speed_limit"] == 1.25, "our limit again")
 
 
-def test_a_limit_raises_no_lower_one_that_was_there_before(live: Callable[..., Live]) -> None:
-    probe, stepper, planner = live(NAV2)
+@pytest.mark.parametrize(("theirs", "percentage"), [(0.5, False), (25.0, True)])
+def test_a_limit_raises_no_lower_one_that_was_there_before(
+    live: Callable[..., Live], theirs: float, percentage: bool
+) -> None:
+    probe, stepper, planner = live(NAV2.replace("{nav2: {", "{nav2: {max_speed: 2.0, "))
     stepper.step(speed=3.0, distance=30.0)
     probe.wait_for_status("actuator nav2", "OK")
-    limit(probe, planner, 0.5, percentage=False)
+    limit(probe, planner, theirs, percentage=percentage)
     alert(stepper, 2)
     probe.wait_for_status("actuator nav2", "OK", "LIMIT_SPEED: 1.25 m/s: taken up")
-    assert {m["speed_limit"] for m in planner.of("speed")} == {0.5}
+    told = {(m["percentage"], m["speed_limit"]) for m in planner.of("speed")}
+    assert told == {(percentage, theirs), (False, 0.5)}
 
 
 def test_to_stand_still_is_not_sent_as_no_limit(live: Callable[..., Live]) -> None:

@@ -11,13 +11,14 @@ from actuator_contract import (
     ASIDE,
     FREE,
     HARD,
+    LIMIT,
     STOPPED,
     STOPS,
     ActuatorContract,
     NodeActuatorContract,
     limited,
 )
-from switchboard import installed
+from switchboard import installed, known
 
 from apollo_bridge.commander import Commander
 from apollo_bridge.commands import PAD, PLANNING, way_of, why_not
@@ -36,6 +37,11 @@ from monitor_node.twist_gate import GateRules, GateState, Velocity, receive, ste
 from monitor_node.watchdog import Watchdog
 
 __all__ = ["installed"]
+
+
+def other(limit: float, percentage: bool) -> Any:
+    """Return a limit of somebody else for Nav2."""
+    return known("nav2_msgs", "SpeedLimit")(percentage=percentage, speed_limit=limit)
 
 
 class TestAutoware(NodeActuatorContract):
@@ -104,6 +110,27 @@ class TestAutoware(NodeActuatorContract):
         assert self.actuator.status(self.now).level == Severity.OK
         assert self.ask(NO_ACTION) == FREE
 
+    def test_who_was_let_go_to_pull_over_stands_again_if_that_fails(self) -> None:
+        self.ask("COMFORTABLE_STOP")
+        self.ask("PULL_OVER")
+        assert not self.table, "pulling over needs to move"
+        self.board.publish(self.spec.mrm_state_topic, SimpleNamespace(state=4))
+        self.ask("PULL_OVER")
+        assert self.table["forewarn"].max_velocity == 0.0
+        self.board.publish(self.spec.mrm_state_topic, SimpleNamespace(state=2))
+        self.ask("PULL_OVER")
+        assert not self.table
+        self.requests.clear()  # the handler of manoeuvres has started anew, and refuses
+        self.refuses = True
+        for _ in range(20):
+            self.board.publish(self.spec.mrm_state_topic, SimpleNamespace(state=1))
+            self.now += 0.1
+            self.actuator.poll(self.now)
+        self.ask("PULL_OVER")
+        assert self.table["forewarn"].max_velocity == 0.0
+        self.refuses = False
+        assert self.ask(NO_ACTION) == FREE
+
 
 class TestAutowareByManoeuvres(TestAutoware):
     mrm_for = STOPS
@@ -166,6 +193,31 @@ class TestNav2(NodeActuatorContract):
     def expected(self, action: Action) -> str:
         # A goal is cancelled, or a lock locks: Nav2 knows no harder stop.
         return STOPPED if action.stops else super().expected(action)
+
+    @pytest.mark.parametrize(("theirs", "percentage"), [(0.2, False), (10.0, True)])
+    def test_a_limit_raises_no_lower_one_of_somebody_else(
+        self, theirs: float, percentage: bool
+    ) -> None:
+        self.spec = Nav2Spec(max_speed=2.0, **self.means)
+        self.live()
+        self.board.publish(self.spec.speed_limit_topic, other(theirs, percentage))
+        assert self.ask("LIMIT_SPEED") == limited(0.2)
+        self.now += 2.0
+        assert self.actuator.status(self.now).level == Severity.OK
+        self.board.publish(self.spec.speed_limit_topic, other(5.0 * theirs, percentage))
+        self.actuator.poll(self.now)
+        assert self.effect() == limited(LIMIT), "theirs is higher now"
+
+    def test_a_limit_in_percent_of_nobody_knows_what_is_an_error(self) -> None:
+        self.board.publish(self.spec.speed_limit_topic, other(10.0, True))
+        assert self.ask("LIMIT_SPEED") == limited(LIMIT)
+        self.now += 2.0
+        status = self.actuator.status(self.now)
+        assert status.level == Severity.ERROR
+        assert "10 % on /speed_limit, and nobody knows of what" in status.message
+        self.board.publish(self.spec.speed_limit_topic, other(0.0, True))  # that is no limit
+        self.actuator.poll(self.now)
+        assert self.actuator.status(self.now).level == Severity.OK
 
 
 class TestNav2ByLock(TestNav2):

@@ -86,6 +86,25 @@ def test_a_failed_activation_leaves_nothing_behind(
     probe.wait(lambda: probe.risks, "a tick")
 
 
+def test_ticks_that_come_no_more_are_an_error_until_they_do(
+    make: Make, probe: Probe, tmp_path: Path
+) -> None:
+    config = tmp_path / "monitor.yaml"
+    config.write_text(f"{MONITOR}mode: act\n{GATED}\n")
+    node = make(config=str(config), mode="act")
+    node.trigger_configure()
+    node.trigger_activate()
+    probe.wait(lambda: probe.risks, "a tick")
+    assert node._ticker is not None
+    node._ticker._timer.cancel()
+    for name in ("timing", "node", "intervention"):
+        probe.wait_for_status(name, "ERROR", "nobody has looked for")
+    assert node._failure()
+    node._ticker._timer.reset()
+    for name in ("timing", "node", "intervention"):
+        probe.wait_for_status(name, "OK")
+
+
 def test_a_tick_that_fails_is_an_error_until_one_succeeds(
     make: Make, probe: Probe, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -31,7 +31,7 @@ def received(plan: LockStep, samples: list[Sample]) -> list[tuple[Sample, int, i
         assert due == ([] if step.tick is None else [step.tick])
         for tick in due:  # the node takes messages when a tick is due
             for sample, received_ns in waiting:
-                arrival = pacer.arrival_ns(received_ns, sample.time_ns)
+                arrival = pacer.arrival_ns(received_ns, system_ns, sample.time_ns)
                 assert arrival is not None
                 found.append((sample, arrival, tick))
             waiting.clear()

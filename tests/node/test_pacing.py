@@ -42,6 +42,11 @@ def run(pacer: Pacer, now: int, system: int | None = None) -> list[int]:
     return due
 
 
+def arrival(pacer: Pacer, received_ns: int, told_ns: int | None = None) -> int | None:
+    """Return when a message counts as arrived that was taken before the clock was set back."""
+    return pacer.arrival_ns(received_ns, LAST, told_ns)
+
+
 # Jumps
 
 
@@ -100,8 +105,18 @@ def test_what_was_received_before_a_jump_belongs_nowhere() -> None:
     pacer = begun(simulated=True)
     run(pacer, START + S, 1000)
     assert pacer.advance(START, 2000) is not None
-    assert pacer.arrival_ns(1999) is None
-    assert pacer.arrival_ns(2000) == START
+    assert arrival(pacer, 1999) is None
+    assert arrival(pacer, 2000) == START
+
+
+def test_what_had_come_when_the_clock_was_set_back_belongs_nowhere() -> None:
+    pacer = begun()
+    run(pacer, START + S)
+    back = START - 3600 * S
+    assert pacer.advance(back, back) is not None
+    for received, found in ((START + S + 1, None), (back + 2, back + 2), (back + 3, back + 3)):
+        assert pacer.arrival_ns(received, back + 3) == found
+        assert pacer.received_ns(received, back + 3) == found
 
 
 # Arrivals under simulated time
@@ -112,17 +127,17 @@ def test_a_player_tells_arrivals_between_the_last_tick_and_the_clock() -> None:
     run(pacer, START + PERIOD, 1000)
     assert pacer.advance(START + 2 * PERIOD, 2000) is None
     for told in (START + PERIOD + 1, START + PERIOD + 17, START + 2 * PERIOD):
-        assert pacer.arrival_ns(1500, told) == told
+        assert arrival(pacer, 1500, told) == told
     assert pacer.untimely == 0
     for told in (START + PERIOD, START + 2 * PERIOD + 1, 0, -5):
-        assert pacer.arrival_ns(1500, told) == pacer.arrival_ns(1500)
+        assert arrival(pacer, 1500, told) == arrival(pacer, 1500)
     assert pacer.untimely == 4
 
 
 def test_by_the_system_s_clock_nobody_tells_arrivals() -> None:
     pacer = begun()
     assert pacer.advance(START + PERIOD // 2, START + PERIOD // 2) is None
-    assert pacer.arrival_ns(START + 7, START + 3) == START + 7
+    assert arrival(pacer, START + 7, START + 3) == START + 7
     assert pacer.untimely == 0
 
 
@@ -144,7 +159,7 @@ def test_without_being_told_no_message_counts_later_than_it_arrived(
         if due:
             while waiting and waiting[0] < clock:
                 true_ns = START + waiting.pop(0)
-                found = pacer.arrival_ns(true_ns)
+                found = arrival(pacer, true_ns)
                 assert found is not None
                 assert true_ns - period < found <= true_ns + 1
         for tick in due:
@@ -167,7 +182,7 @@ def test_messages_during_a_pause_count_at_the_time_that_stands() -> None:
     pacer = begun(simulated=True)
     run(pacer, START + S, 1000)
     tick_after = GRID.time_ns(GRID.tick_at_or_before(START + S)) + 1
-    assert pacer.arrival_ns(50_000) == max(tick_after, START + S)
+    assert arrival(pacer, 50_000) == max(tick_after, START + S)
 
 
 def test_nothing_begins_before_the_clock_speaks_and_a_switch_begins_anew() -> None:

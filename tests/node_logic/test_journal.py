@@ -12,6 +12,7 @@ from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import RecordingError
 from forewarn.files.journal import JournalFile
+from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.checkpoint import remember
 from forewarn.monitoring.live_session import Watch
@@ -138,6 +139,28 @@ def test_what_is_older_than_allowed_is_not_recalled(tmp_path: Path) -> None:
         journal.recall(watch(), 26)
     assert journal.status().message == f"recalled: nothing: {caught.value}"
     assert journal.left is None
+
+
+def test_of_an_old_journal_alerts_that_asked_for_something_go_on(tmp_path: Path) -> None:
+    text = TEXT.replace("horizon: 1.0", "horizon: 1.0, thresholds: {act: 0.3}, enter: 1")
+    text += "mode: act\n"
+    compiled = compile_spec(parse_spec(parse_document(text)))
+    counter = TransitionCounter(compiled.abstraction.vocabulary)
+    for number in range(100):
+        counter.add(number, number // 50)
+    model = build_model(counter, rate=10.0, digest=compiled.abstraction.digest)
+    before, path = Watch(compiled, model, {}), tmp_path / "journal"
+    before.accept("", 500_000_000, {"a": 1.0, "b": 0.0})
+    assert before.tick(5).request.active  # type: ignore[union-attr]
+    Journal(path, 2.0).keep(before, ["nav2"])
+    for first in (26, 2):  # too old, or ahead of the clock
+        journal, after = Journal(path, 2.0, ["nav2"]), Watch(compiled, model, {})
+        memory = journal.recall(after, first)
+        assert memory is not None
+        assert memory["tick"] == first - 1
+        assert after.tick(first).request.active  # type: ignore[union-attr]
+        assert journal.status().message.startswith("recalled: alerts alone, until they may end: ")
+        assert f"{first - 5} ticks old" in journal.recalled
 
 
 def test_a_first_life_recalls_nothing(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -90,11 +89,9 @@ class Keeper:
 
     def take(self, pacer: Pacer) -> list[Arrival]:
         """Return what has come on topics that only the black box wants."""
-        waiting = list(self.extra.take())
-        pacer.look(time.time_ns())
         found = (
-            (pacer.received_ns(received_ns), topic, payload)
-            for topic, payload, received_ns, _ in waiting
+            (pacer.received_ns(received_ns, taken_ns), topic, payload)
+            for topic, payload, received_ns, taken_ns, _ in self.extra.take()
         )
         return [(ns, topic, payload) for ns, topic, payload in found if ns is not None]
 

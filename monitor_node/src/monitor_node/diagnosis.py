@@ -99,6 +99,7 @@ def statuses(
     lasting: Lasting,
     shared: Collection[str] = (),
     clocks: tuple[str, ...] | None = None,
+    failure: str = "",
 ) -> Iterator[Status]:
     """Report on everything that runs.
 
@@ -112,13 +113,15 @@ def statuses(
         Topics that may have several publishers.
     clocks : tuple of str or None
         Nodes that publish the simulated time; None by the system's clock.
+    failure : str
+        Why no ticks are evaluated; empty if they are.
     """
     if runtime.latest is not None and runtime.pacer.last is not None:
         names, values, _ = runtime.signals()
         lasting.signals(runtime.pacer.first, runtime.pacer.last, zip(names, values, strict=True))
     numberless = _numberless(runtime, lasting.unknown)
     yield _model_status(runtime)
-    yield _timing_status(runtime, runtime.pacer.clock.period)
+    yield _timing_status(runtime, runtime.pacer.clock.period, failure)
     if clocks is not None:
         lasting.clocks(len(clocks), runtime.pacer.jumps)
         yield _clock_status(runtime, clocks, quarrel=lasting.quarrels)
@@ -164,7 +167,7 @@ def _clock_status(runtime: Runtime, clocks: tuple[str, ...], *, quarrel: bool) -
     return Status("clock", Severity.OK, f"/clock comes from {clocks[0]}", values)
 
 
-def _timing_status(runtime: Runtime, period: float) -> Status:
+def _timing_status(runtime: Runtime, period: float, failure: str) -> Status:
     pacer, timing = runtime.pacer, runtime.timing
     overruns, late, step = timing.read()
     values = {
@@ -179,6 +182,8 @@ def _timing_status(runtime: Runtime, period: float) -> Status:
     }
     if not pacer.started:
         return Status("timing", Severity.WARN, "waiting for the clock", values)
+    if failure:
+        return Status("timing", Severity.ERROR, failure, values)
     if overruns:
         return Status("timing", Severity.WARN, f"{overruns} ticks were evaluated late", values)
     return Status("timing", Severity.OK, "on time", values)

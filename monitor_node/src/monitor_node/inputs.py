@@ -8,6 +8,7 @@ in lock-step tells the simulated one.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,8 +33,9 @@ class Taken(NamedTuple):
     ----------
     topic, payload : str, bytes
         Topic as in the monitor file, and the message.
-    received_ns : int
-        When the middleware received it, by the system's clock.
+    received_ns, taken_ns : int
+        When the middleware received it, and when all that waited had been taken, by the system's
+        clock. The second is earlier only if that clock was set back in between.
     told_ns : int or None
         When it arrived in simulated time, if a player has told it.
     """
@@ -41,6 +43,7 @@ class Taken(NamedTuple):
     topic: str
     payload: bytes
     received_ns: int
+    taken_ns: int
     told_ns: int | None
 
 
@@ -175,13 +178,14 @@ class Inputs:
         found = (self._arrivals, *(topic_input.subscription for topic_input in self.inputs))
         return frozenset(subscription for subscription in found if subscription is not None)
 
-    def take(self, *, told: bool = False) -> Iterator[Taken]:
+    def take(self, *, told: bool = False) -> list[Taken]:
         """Take all messages that wait; `told`: with the arrivals that a player has told.
 
         The last times that were told of a topic are those of its last messages: where the
         middleware drops messages, it drops the oldest.
         """
         times = self._take_arrivals() if told else {}
+        found = []
         for topic_input in self.inputs:
             if topic_input.subscription is None:
                 continue
@@ -189,8 +193,12 @@ class Inputs:
             topic_input.received += len(messages)
             known = times.get(topic_input.name, [])
             arrivals = ([None] * len(messages) + known)[len(known) :]
-            for (payload, info), told_ns in zip(messages, arrivals, strict=True):
-                yield Taken(topic_input.topic, payload, info["received_timestamp"], told_ns)
+            found += [
+                (topic_input.topic, payload, info["received_timestamp"], told_ns)
+                for (payload, info), told_ns in zip(messages, arrivals, strict=True)
+            ]
+        taken_ns = time.time_ns()
+        return [Taken(topic, data, came_ns, taken_ns, told) for topic, data, came_ns, told in found]
 
     def _take_arrivals(self) -> Mapping[str, list[int | None]]:
         """Return what a player has told since the last time, by name of topic on the graph."""

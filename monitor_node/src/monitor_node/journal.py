@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from forewarn.errors import ForewarnError, RecordingError
 from forewarn.files.journal import JournalFile
 from forewarn.monitoring.alerts import Alerts, Kept, parse_kept
-from forewarn.monitoring.checkpoint import recall, remember
+from forewarn.monitoring.checkpoint import outdated, recall, remember
 from forewarn.monitoring.live_session import Watch
 from forewarn_ros.status import Severity, Status
 
@@ -114,6 +114,8 @@ class Journal:
     def recall(self, watch: Watch, first: int) -> Mapping[str, Any] | None:
         """Go on where a former life ended; return its memory, None if there was none.
 
+        Of one that is too old, or ahead of the clock, only alerts that asked for something go on.
+
         Raises
         ------
         RecordingError
@@ -125,14 +127,25 @@ class Journal:
         try:
             recall(watch, left.memory, first, self.max_age * watch.session.clock.rate)
         except ForewarnError as error:
-            self.recalled = f"nothing: {error}"
-            raise
+            return self._held(watch, left.memory, first, error)
         pending = "obligations and alerts" if left.memory["pending"] else "counts and mutes"
         self.recalled = f"{pending} of tick {left.memory['tick']}"
         if left.memory.get("run") is not None:
             known = watch.session.state.run is not None
             self.recalled += ", and the run" if known else ", not the run: others calibrated it"
         return left.memory
+
+    def _held(
+        self, watch: Watch, memory: Mapping[str, Any], first: int, error: ForewarnError
+    ) -> Mapping[str, Any]:
+        """Go on with alerts alone where a memory is of no use, or raise why it is not."""
+        self.recalled = f"nothing: {error}"
+        held = outdated(watch, memory, first)
+        if held is None:
+            raise error
+        recall(watch, held, first)
+        self.recalled = f"alerts alone, until they may end: {error}"
+        return held
 
     def write(self, memory: Mapping[str, Any], owing: Sequence[str]) -> None:
         """Keep the present, unless nothing has changed but the tick of an idle monitor."""

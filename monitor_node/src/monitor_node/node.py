@@ -229,7 +229,7 @@ class MonitorNode(ReportingNode):
         inputs.open()
         self._hide()
         self._ticker = Ticker(self, self.runtime, self._warn, self._hide)
-        self._bond = Bond(self, self._decides) if self._value("bond") else None
+        self._bond = Bond(self, lambda: not self._failure()) if self._value("bond") else None
         result = super().on_activate(state)
         self.runtime.announce(self._now_ns())
         if self._goals is not None:
@@ -265,9 +265,11 @@ class MonitorNode(ReportingNode):
         self._bounds = self._goals = None
         self._types = {}
 
-    def _decides(self) -> bool:
-        """Tell whether ticks are evaluated."""
-        return self._ticker is None or not self._ticker.failure
+    def _failure(self) -> str:
+        """Say why nothing is decided although the node is active; empty if ticks are evaluated."""
+        if self._ticker is None or self.runtime is None:
+            return ""
+        return self._ticker.failure or self.runtime.overdue(self._now_ns())
 
     def finish(self) -> None:
         """Close all files: the process ends. What was asked of a robot is not taken back."""
@@ -379,7 +381,7 @@ class MonitorNode(ReportingNode):
     def _statuses(self) -> list[Status]:
         """Return what there is to report, once the publishers' QoS has been followed."""
         runtime = self.runtime
-        failure = "" if self._ticker is None else self._ticker.failure
+        failure = self._failure()
         same_name = twins(self)
         if same_name:
             self._warn(f"{same_name} more nodes are called {self.get_fully_qualified_name()}")
@@ -404,7 +406,7 @@ class MonitorNode(ReportingNode):
             started = runtime.pacer.started
             self._reminders.take(time.monotonic(), silent, clocks, notes, started=started)
             shared = frozenset(self._value("shared_inputs"))
-            found += statuses(runtime, self._lasting, shared, clocks)
+            found += statuses(runtime, self._lasting, shared, clocks, failure)
         if self._actuators is not None:
             found += self._actuators.statuses(failure)
         if self._goals is not None:

@@ -8,7 +8,6 @@ arrived in the recording. The time in force is earlier than the true one by up t
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from typing import NamedTuple
 
@@ -78,7 +77,6 @@ class Pacer:
         self._now_ns: int | None = None
         self._floor_ns = 0
         self._since_ns = 0
-        self._looked_ns = math.inf
         self._steps: deque[tuple[int, int]] = deque()
 
     @property
@@ -129,21 +127,19 @@ class Pacer:
         self._floor_ns = now_ns
         return Restart(self.first, now_ns, reason, jump_ns)
 
-    def look(self, system_ns: int) -> None:
-        """Note when, by the system's clock, messages were taken that are asked about next."""
-        self._looked_ns = system_ns
-
-    def arrival_ns(self, received_ns: int, told_ns: int | None = None) -> int | None:
+    def arrival_ns(self, received_ns: int, taken_ns: int, told_ns: int | None = None) -> int | None:
         """Return when a message counts as arrived; None if that was before the clock jumped.
 
         Parameters
         ----------
         received_ns : int
             System time at which the middleware had it; 0 if it does not say.
+        taken_ns : int
+            System time once it had been taken from the middleware.
         told_ns : int or None
             Simulated time at which it arrived, if a player has told it.
         """
-        time_ns = self.received_ns(received_ns)
+        time_ns = self.received_ns(received_ns, taken_ns)
         if time_ns is None:
             return None
         assert self._now_ns is not None
@@ -156,15 +152,15 @@ class Pacer:
             return self._floor_ns
         return time_ns
 
-    def received_ns(self, received_ns: int) -> int | None:
+    def received_ns(self, received_ns: int, taken_ns: int) -> int | None:
         """Return when the middleware had a message, on this clock, whatever tick it belongs to.
 
-        None if that was before the clock jumped.
+        None if that was before the clock jumped. The parameters are those of `arrival_ns`.
         """
         assert self._now_ns is not None
         if received_ns and received_ns < self._since_ns:
             return None
-        if received_ns > self._looked_ns and not self.simulated:
+        if received_ns > taken_ns and not self.simulated:
             return None  # it had come when the clock was set back: nothing comes before its time
         if self.simulated:
             return self._simulated_ns(received_ns)

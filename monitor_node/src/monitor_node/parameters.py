@@ -105,8 +105,8 @@ NODE_PARAMETERS = (
         "journal_max_age",
         60.0,
         _describe(
-            "Seconds after which obligations and alerts in the journal count no more; what "
-            f"actuators left in force is taken back at any age. {NEXT_ACTIVATE}",
+            "Seconds after which obligations and mutes in the journal count no more; alerts that "
+            f"asked for something go on at any age. {NEXT_ACTIVATE}",
             floats=(0.0, 86400.0),
         ),
     ),

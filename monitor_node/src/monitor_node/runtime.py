@@ -29,6 +29,7 @@ from forewarn.monitoring.session_events import (
     Start,
 )
 from forewarn.monitoring.step import Monitor
+from forewarn.signals.clock import NANOSECONDS
 from monitor_node import conversions
 from monitor_node.actuators.loading import Actuators
 from monitor_node.background import BackgroundBounds, BackgroundLearning
@@ -37,7 +38,7 @@ from monitor_node.grounds import GroundsFinder
 from monitor_node.inputs import Inputs
 from monitor_node.journal import Journal
 from monitor_node.operator_log import Teller
-from monitor_node.outputs import Outputs
+from monitor_node.outputs import Outputs, lease
 from monitor_node.pacing import Pacer, Restart, Timing
 from monitor_node.recording import Recording
 from monitor_node.regrowing import Regrowing
@@ -101,6 +102,7 @@ class Runtime:
         self.inputs = inputs
         self.outputs = outputs
         self.timing = Timing()
+        self._looked = time.monotonic()
         self.latest: TickResult | None = None
         self.failures: Counter[str] = Counter()
         self.reasons: dict[str, str] = {}
@@ -154,7 +156,8 @@ class Runtime:
             self._accept()
             self.outputs.alive()
             if not self.pacer.due():  # a goal that passes is a step
-                self._goal(self.pacer.next, self.pacer.arrival_ns(system_ns) or now_ns)
+                arrival_ns = self.pacer.arrival_ns(system_ns, system_ns)
+                self._goal(self.pacer.next, arrival_ns or now_ns)
         due = self.pacer.due()
         if not due:
             self._follow(now_ns)
@@ -172,7 +175,21 @@ class Runtime:
         self.timing.note(len(due), overruns, now_ns - due_ns, spent_ns)
         self._follow(now_ns)
 
+    def overdue(self, now_ns: int) -> str:
+        """Say that ticks do not come any more, at `now_ns` of the node's clock; empty if they do.
+
+        The limit is the one after which the monitor loses its liveliness.
+        """
+        waited = time.monotonic() - self._looked
+        if self.pacer.simulated:
+            due_ns = self.pacer.due_ns(self.pacer.next) if self.pacer.clock.regular else None
+            waited = 0.0 if due_ns is None else (now_ns - due_ns) / NANOSECONDS
+        if not self.pacer.started or waited <= lease(self.pacer.clock):
+            return ""
+        return f"nobody has looked for {waited:.1f} s which ticks are due"
+
     def _follow(self, now_ns: int) -> None:
+        self._looked = time.monotonic()
         if self.black_box is not None:
             self.black_box.advance(now_ns)
 
@@ -224,11 +241,11 @@ class Runtime:
 
     def _taken(self) -> list[tuple[int, str, bytes]]:
         """Return arrival, topic and payload of all messages that wait, in order of arrival."""
-        waiting = list(self.inputs.take(told=self.pacer.simulated))
-        self.pacer.look(time.time_ns())
         taken = [
-            (self.pacer.arrival_ns(received_ns, told_ns), topic, payload)
-            for topic, payload, received_ns, told_ns in waiting
+            (self.pacer.arrival_ns(received_ns, taken_ns, told_ns), topic, payload)
+            for topic, payload, received_ns, taken_ns, told_ns in self.inputs.take(
+                told=self.pacer.simulated
+            )
         ]
         known = [
             (arrival, topic, payload) for arrival, topic, payload in taken if arrival is not None

@@ -12,12 +12,12 @@ from forewarn.assessment.episodes import scored_run
 from forewarn.assessment.history import History
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
-from forewarn.errors import ConfigError, ModelError
+from forewarn.errors import ConfigError, ModelError, RecordingError
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
 from forewarn.monitoring.build import compile_spec
-from forewarn.monitoring.checkpoint import recall, remember
+from forewarn.monitoring.checkpoint import outdated, recall, remember
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.policy import RESTING, Level
 from forewarn.monitoring.risk_rows import RiskRow, same_bits
@@ -359,6 +359,39 @@ def test_a_clock_that_jumps_takes_no_intervention_back(first: list[int]) -> None
     levels = [row.level for row in ticks(watch, tick + 1, tick + 12, near=0.0)]
     # It has to last ten ticks: four before the jump, one that knew nothing, and five more.
     assert levels == [Level.ACT] * 5 + [Level.WARN] * 6
+
+
+@pytest.mark.parametrize("first", [900_000, 7])
+def test_a_memory_of_any_age_takes_no_intervention_back(first: int) -> None:
+    text = ESCALATING.replace("    hold: 0\n", "    hold: 1.0\n", 1)
+    text = text.replace("release: 0.1", "release: 0.4").replace("startup: 0", "startup: 10")
+    compiled = compile_spec(parse_spec(parse_document(text)))
+    before = Watch(compiled, learned(), {})
+    assert actions(before, 10, 14)[-1] == "EMERGENCY_STOP"
+    memory = json.loads(json.dumps(remember(before)))
+    watch = Watch(compiled, learned(), {})
+    with pytest.raises(RecordingError, match="ticks old"):
+        recall(watch, memory, first, 60.0)
+    held = outdated(watch, memory, first)
+    recall(watch, json.loads(json.dumps(held, allow_nan=False)), first)
+    request = watch.tick(first).request
+    assert request is not None
+    assert (request.action, request.active, request.id) == ("EMERGENCY_STOP", True, 1)
+    levels = [row.level for row in ticks(watch, first + 1, first + 12, near=0.0)]
+    assert levels == [Level.ACT] * 5 + [Level.WARN] * 6, "as after a jump of the clock"
+    assert outdated(watch, {**memory, "mode": "observe"}, first) is None, "nothing was asked for"
+    assert outdated(watch, {**memory, "advisor": [1, False]}, first) is None
+
+
+def test_an_old_memory_brings_no_alert_back_that_was_muted() -> None:
+    before = Watch(COMPILED, learned(), {})
+    ticks(before, 10, 14)
+    before.mute(["stop"], 60.0)
+    assert outdated(before, remember(before), 900_000)["properties"][0][2] == list(RESTING)
+    with pytest.raises(RecordingError, match="another monitor file"):
+        outdated(before, {**remember(before), "key": "other"}, 900_000)
+    with pytest.raises(RecordingError, match="makes no sense"):
+        outdated(before, {**remember(before), "properties": [1]}, 900_000)
 
 
 def test_an_end_leaves_nothing_for_the_next_activation(watch: Watch) -> None:

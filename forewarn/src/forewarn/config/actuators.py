@@ -105,6 +105,10 @@ class Nav2Spec(Section):
     ----------
     speed_limit_topic : str
         Topic from which the controller server takes its limit (SpeedLimit).
+    max_speed : float or None
+        Greatest speed of the controller in m/s: 100 % where somebody else limits it in percent.
+        Where not given, such a limit cannot be compared with one of ours, which replaces it: an
+        ERROR.
     actions : tuple of str
         Actions whose goals are cancelled to stop.
     lock_topic : str or None
@@ -117,6 +121,7 @@ class Nav2Spec(Section):
     """
 
     speed_limit_topic: Name = "/speed_limit"
+    max_speed: Positive | None = None
     actions: Annotated[tuple[Name, ...], Field(min_length=1)] = ("/navigate_to_pose",)
     lock_topic: Name | None = None
     comfortable_stop: Annotated[tuple[Means, ...], Field(min_length=1)] = ("cancel",)

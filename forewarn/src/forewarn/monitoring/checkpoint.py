@@ -19,7 +19,7 @@ from forewarn.monitoring.intervention import AdvisorState
 from forewarn.monitoring.live_anomaly import Detector, RunState, SurprisingStep
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.mutes import Mutes
-from forewarn.monitoring.policy import RESTING, Level, PolicyState
+from forewarn.monitoring.policy import RESTING, Level, PolicyState, carried_over
 from forewarn.monitoring.property_step import PropertyState
 from forewarn.monitoring.step import Monitor, MonitorState
 
@@ -217,6 +217,65 @@ def recall(watch: Watch, memory: Mapping[str, Any], first: int, oldest: float = 
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise RecordingError(f"the memory makes no sense: {error!r}") from error
     watch.recall(state, violations, advisor, Mutes(mutes, watch.mutes.waiting, heard, reasons))
+
+
+def outdated(watch: Watch, memory: Mapping[str, Any], first: int) -> Memory | None:
+    """Return what a memory still tells, however old it is: that alerts had not ended.
+
+    Nobody has seen them end. So they go on as after a jump of the clock, and end by their rules;
+    see `policy.carried_over`. Obligations, counts, mutes and the run are forgotten, and alerts
+    that were muted.
+
+    Parameters
+    ----------
+    watch : Watch
+        The new life, before its first tick.
+    memory : mapping
+        What `remember` returned.
+    first : int
+        The next tick.
+
+    Returns
+    -------
+    dict or None
+        A memory of the tick before `first`; None if nothing was asked for.
+
+    Raises
+    ------
+    RecordingError
+        If the memory belongs to another monitor file, or makes no sense.
+    """
+    try:
+        if memory["key"] != key(watch.monitor):
+            raise RecordingError("the memory belongs to another monitor file")
+        asked = memory["pending"] and memory["advisor"][1]
+        if not asked or memory.get("mode", "act") != "act":
+            return None
+        before = parse_properties(watch.monitor, memory["properties"])
+        shift = first - 1 - int(memory["tick"])
+        heard = {str(name): int(at) + shift for name, at in memory.get("heard", {}).items()}
+        held = watch.monitor.start()
+        held = held._replace(
+            properties=tuple(
+                fresh
+                if compiled.name in memory["mutes"]
+                else fresh._replace(policy=carried_over(compiled.rules, was.policy, shift))
+                for compiled, fresh, was in zip(
+                    watch.monitor.properties, held.properties, before, strict=True
+                )
+            )
+        )
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise RecordingError(f"the memory makes no sense: {error!r}") from error
+    return {
+        **memory,
+        "tick": first - 1,
+        "properties": properties_data(held),
+        "mutes": {},
+        "heard": heard,
+        "reasons": {},
+        "run": None,
+    }
 
 
 def _state(monitor: Monitor, memory: Mapping[str, Any], first: int) -> MonitorState:

@@ -48,7 +48,7 @@ class Autoware:
     def demand(self, demand: Demand, now: float) -> None:
         """Set or take back the limit and the manoeuvre."""
         self._manoeuvre.want(demand, now)
-        self._limit.want(demand, now, drives=self._manoeuvre.accepted)
+        self._limit.want(demand, now, drives=self._manoeuvre.works)
 
     def poll(self, now: float) -> None:
         """Repeat what was not confirmed; call the service when it appears."""
@@ -97,6 +97,7 @@ class _Limit:
             self._limit_class, spec.readback_topic, self._read, QoSProfile(depth=1)
         )
         self._wanted: Demand = NOTHING
+        self._before: Demand = NOTHING
         self._confirmation = Confirmation(spec.confirm_timeout)
         self._in_force: Any = None
         self._sent = -math.inf
@@ -106,15 +107,15 @@ class _Limit:
         self.entry = False
 
     def want(self, demand: Demand, now: float, *, drives: bool) -> None:
-        """Send what has changed; `drives`: a manoeuvre was accepted that may need to move."""
+        """Send what has changed; `drives`: a manoeuvre is carried out that may need to move."""
         self._now = now
         # Pulling over needs to move: a limit of 0 would stop the vehicle in its lane. But nobody
-        # is let go for a manoeuvre that is refused.
+        # is let go for a manoeuvre that is refused, and one that fails lets go of nobody any more.
         if ACTIONS[demand.action].drives_on:
-            stays = not drives or (self._wanted.limits and _speed(self._wanted))
-            demand = self._wanted if stays else NOTHING
-        elif not demand.moves:
-            demand = NOTHING
+            stays = not drives or (self._before.limits and _speed(self._before))
+            demand = self._before if stays else NOTHING
+        else:
+            demand = self._before = demand if demand.moves else NOTHING
         if demand.limits and not math.isfinite(demand.speed_limit):
             raise ValueError(f"speed limit {demand.speed_limit}: Autoware takes it for none")
         before, self._wanted = self._wanted, demand
@@ -257,9 +258,9 @@ class _Manoeuvre:
         self.poll(now)
 
     @property
-    def accepted(self) -> bool:
-        """Tell whether the manoeuvre that is wanted was accepted."""
-        return self._wanted and self._accepted
+    def works(self) -> bool:
+        """Tell whether the manoeuvre that is wanted was accepted, and has not failed."""
+        return self._wanted and self._accepted and self._state != self._state_class.MRM_FAILED
 
     def poll(self, now: float) -> None:
         """Call the service if something is to be said and nobody has been told yet."""
@@ -303,6 +304,7 @@ class _Manoeuvre:
         status = future.result().status
         if not status.success:
             self._problem = f"{self._asked} refused ({status.code}): {status.message}"
+            self._accepted = False  # it may have been before, by an Autoware that has started anew
             return
         self._problem = ""
         self._accepted = asked_on

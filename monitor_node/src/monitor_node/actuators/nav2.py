@@ -47,7 +47,7 @@ class Nav2:
 
     def __init__(self, node: Node, spec: Nav2Spec) -> None:
         self._spec = spec
-        self._speed = _Speed(node, spec.speed_limit_topic)
+        self._speed = _Speed(node, spec.speed_limit_topic, spec.max_speed)
         self._goals = [_Goals(node, action, spec.confirm_timeout) for action in spec.actions]
         self._lock = None if spec.lock_topic is None else _Lock(node, spec.lock_topic)
         self._confirmation = Confirmation(spec.confirm_timeout)
@@ -126,8 +126,8 @@ class Nav2:
 class _Speed:
     """The speed limit; what others said last is given back when ours ends."""
 
-    def __init__(self, node: Node, topic: str) -> None:
-        self._node, self._topic = node, topic
+    def __init__(self, node: Node, topic: str, fastest: float | None) -> None:
+        self._node, self._topic, self._fastest = node, topic, fastest
         self._class = interface_class(SPEED_LIMIT)
         self._publisher = node.create_publisher(self._class, topic, QoSProfile(depth=10))
         self._subscription = node.create_subscription(
@@ -165,10 +165,18 @@ class _Speed:
     @property
     def _lowest(self) -> float | None:
         """Return our limit, or a lower one of somebody else, which ours must not raise."""
-        theirs = self._foreign
-        if self.ours is None or theirs is None or theirs.percentage:
-            return self.ours  # nobody here knows of what a percentage is one
-        return min(self.ours, theirs.speed_limit) if theirs.speed_limit > NO_LIMIT else self.ours
+        theirs = self._theirs
+        return self.ours if self.ours is None or theirs is None else min(self.ours, theirs)
+
+    @property
+    def _theirs(self) -> float | None:
+        """Return the limit of somebody else in m/s; None if there is none, or nobody knows it."""
+        found = self._foreign
+        if found is None or not found.speed_limit > NO_LIMIT:
+            return None
+        if not found.percentage:
+            return float(found.speed_limit)
+        return None if self._fastest is None else found.speed_limit / 100.0 * self._fastest
 
     def _give_back(self) -> None:
         self._overruled = False
@@ -189,8 +197,8 @@ class _Speed:
         self._foreign = message
         if self.ours is None or not math.isfinite(self.ours):
             return
-        stricter = not message.percentage and NO_LIMIT < message.speed_limit <= self.ours
-        self._overruled = not stricter
+        theirs = self._theirs
+        self._overruled = theirs is None or theirs > self.ours
 
     @property
     def of_others(self) -> str:
@@ -206,6 +214,11 @@ class _Speed:
             return [f"nobody subscribes to {self._topic}"]
         if self._overruled:
             return [f"somebody else set {self.of_others} on {self._topic}"]
+        theirs = self._foreign
+        limited = theirs is not None and theirs.speed_limit > NO_LIMIT
+        if limited and theirs.percentage and self._fastest is None:
+            told = f"somebody else had set {self.of_others} on {self._topic}"
+            return [f"{told}, and nobody knows of what: actuators.nav2.max_speed would tell"]
         return []
 
     def close(self) -> None:
