@@ -36,7 +36,7 @@ from forewarn.recordings import open_recording
 ROOT = Path(__file__).resolve().parent.parent
 RECORDINGS = ROOT / "evaluation" / "sumo" / "recordings"
 TOWN = ROOT / "benchmarks" / "town.yaml"
-CONFIG, MODEL = ROOT / "config" / "demo.yaml", ROOT / "config" / "demo.model.json"
+CONFIG, MODEL = ROOT / "config" / "demo.yaml", ROOT / "config" / "demo.model.json.gz"
 
 
 def tick_yaml() -> str:

@@ -1,7 +1,7 @@
 """What an hour of recordings costs a fleet: bytes, processor time and shards, and their sum.
 
-The sample recordings are learned from with `config/demo.yaml` into a store; then the shards are
-read from it, and as many shards as asked for are added up.
+The sample recordings are learned from with `evaluation/sumo/predicates.yaml` into a store; then the
+shards are read from it, and as many shards as asked for are added up.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks._harness import Table, resident, run, take_turns
-from benchmarks.core import CONFIG, RECORDINGS
+from benchmarks.core import RECORDINGS, ROOT
 from forewarn.assessment.outcome_counts import watch_for
 from forewarn.config import load_spec
 from forewarn.learning.pipeline import assemble, learn
 from forewarn.learning.recording_report import RecordingReport
 from forewarn.learning.shard_store import ShardStore
 from forewarn.logic.specification import compile_spec
+
+CONFIG = ROOT / "evaluation" / "sumo" / "predicates.yaml"
 
 
 def renamed(report: RecordingReport, number: int) -> RecordingReport:

@@ -17,10 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from forewarn.threads import compute_in_one_thread
+
 ROOT = Path(__file__).resolve().parent.parent
 RECORDINGS = ROOT / "evaluation" / "sumo" / "recordings"
 CONFIG = ROOT / "config" / "demo.yaml"
-SHIPPED_MODEL = ROOT / "config" / "demo.model.json"
+SHIPPED_MODEL = ROOT / "config" / "demo.model.json.gz"
 MEET = 120.0
 """Seconds in which a process has to speak. Only one that hangs takes longer, however busy the
 machine is; one that ends is noticed at once."""
@@ -46,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--output", type=Path, default=ROOT / "out" / "demo", help="folder (default: out/demo)"
     )
     options = parser.parse_args(arguments)
+    compute_in_one_thread()
     signals = Signals()
     demo = Demo(options.rate, options.output, signals)
     try:
@@ -187,9 +190,9 @@ class Demo:
             "use_sim_time": "true",
         }
         player = {"bag": bag, "lockstep": "true", "rate": self.rate, "timeout": MEET}
-        with self._listener() as listener, self._node("monitor_node.main", monitor) as watching:
+        with self._listener() as listener, self._node("monitor_node", monitor) as watching:
             listener.meet(watching)
-            with self._node("monitor_node.bag_player", player) as playing:
+            with self._node("bag_player_node", player) as playing:
                 listener.listen(playing, watching)
         listener.summary()
 
@@ -207,13 +210,11 @@ class Demo:
                 listener.close()
 
     @contextmanager
-    def _node(
-        self, module: str, parameters: dict[str, object]
-    ) -> Iterator[subprocess.Popen[bytes]]:
+    def _node(self, name: str, parameters: dict[str, object]) -> Iterator[subprocess.Popen[bytes]]:
         """Run an executable of monitor_node in its own process; it is stopped at the end."""
-        name = module.rpartition(".")[2]
         log = self.output / f"{name}.log"
-        command = [sys.executable, "-c", f"from {module} import main; main()", "--ros-args"]
+        command = [sys.executable, "-c", f"from monitor_node.console import {name}; {name}()"]
+        command += ["--ros-args"]
         for key, value in parameters.items():
             command += ["-p", f"{key}:={value}"]
         with log.open("w") as file:
@@ -245,7 +246,9 @@ class Demo:
                     f"tick {tick.result.verdict.tick}: {difference}"
                 )
         if not ticks:
-            raise DemoError(f"the record {self.record} holds no ticks: see {self.output}/main.log")
+            raise DemoError(
+                f"the record {self.record} holds no ticks: see {self.output}/monitor_node.log"
+            )
         print(f"      {ticks} ticks, every field of every risk the same to the last bit")
 
 
@@ -317,21 +320,21 @@ class Listener:
         """Wait until the monitor publishes risk."""
         end = time.monotonic() + MEET
         while not self._subscription.get_publisher_count():
-            self._check(watching, "the monitor", "main")
+            self._check(watching, "the monitor", "monitor_node")
             if time.monotonic() > end:
-                told = self._last_error("main")
+                told = self._last_error("monitor_node")
                 raise DemoError(f"the monitor did not start in {MEET:g} s: {told}")
             self._serve()
 
     def listen(self, playing: subprocess.Popen[bytes], watching: subprocess.Popen[bytes]) -> None:
         """Print until the player is through."""
         while playing.poll() is None:
-            self._check(watching, "the monitor", "main")
+            self._check(watching, "the monitor", "monitor_node")
             self._serve()
         if playing.returncode != 0:
-            raise DemoError(f"the player failed: {self._last_error('bag_player')}")
+            raise DemoError(f"the player failed: {self._last_error('bag_player_node')}")
         if not self._ticks:
-            raise DemoError(f"no verdict came: {self._last_error('main')}")
+            raise DemoError(f"no verdict came: {self._last_error('monitor_node')}")
 
     def _serve(self) -> None:
         with self._signals.held():

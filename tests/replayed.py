@@ -15,7 +15,7 @@ from forewarn.checking import risk_table
 from forewarn.config import load_spec
 from forewarn.learning.observing import wanted_types
 from forewarn.models import load_model
-from forewarn.monitoring.build import build_monitor, compile_spec
+from forewarn.monitoring.build import build_monitor, compile_for
 from forewarn.monitoring.carried import Taken
 from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.verdict import Verdict
@@ -29,9 +29,10 @@ Facts = tuple[int, str, str, tuple[int, ...], bytes, tuple[float, ...]]
 
 def offline(config: Path, model: Path | None, bag: Path) -> list[Facts]:
     """Return stamp, property, state, automaton, the risk's bits and stale ages of every tick."""
-    compiled = compile_spec(load_spec(config))
+    learned = None if model is None else load_model(model)
+    compiled = compile_for(load_spec(config), learned)
     # Bounds are in the records: here they would only take time.
-    monitor = build_monitor(compiled, None if model is None else load_model(model), risk_table)
+    monitor = build_monitor(compiled, learned, risk_table)
     with open_recording(bag) as recording:
         session = Session(monitor, wanted_types(monitor.spec, recording))
         samples = recording.read(session.feed.topics)

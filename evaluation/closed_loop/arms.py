@@ -13,7 +13,7 @@ from forewarn.config import MonitorSpec, load_spec
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import CountModel, load_model
 
-CONFIG = Path(__file__).resolve().parents[2] / "config" / "demo.yaml"
+CONFIG = Path(__file__).resolve().parents[1] / "sumo" / "predicates.yaml"
 NOBODY, REACTIVE, FOREWARN = "nobody", "reactive", "Forewarn"
 THRESHOLDS = (0.1, 0.2, 0.3, 0.5, 0.7)
 ADAPTED = ", adapted"

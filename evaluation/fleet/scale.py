@@ -41,7 +41,7 @@ from forewarn.recordings import RecordingWriter, open_recording
 from scripts.own_environment import variables
 
 ROOT = Path(__file__).resolve().parents[2]
-CONFIG = ROOT / "config" / "demo.yaml"
+CONFIG = ROOT / "evaluation" / "sumo" / "predicates.yaml"
 SAMPLES = ROOT / "evaluation" / "sumo" / "recordings"
 STEP_NS = 100_000_000
 """Between the last message of a sample and the first one of the next, in ns."""

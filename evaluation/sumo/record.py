@@ -5,7 +5,7 @@
 
 Runs that are already there are kept, so that an interrupted recording goes on where it stopped.
 With `--samples` the sample recordings of this repository are made again, and what happened in them:
-their seeds are apart from those of the runs that `config/demo.model.json` was learned from (1 to
+their seeds are apart from those of the runs that `config/demo.model.json.gz` was learned from (1 to
 200), and the held-out one is apart from both.
 """
 

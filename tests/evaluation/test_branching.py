@@ -193,7 +193,7 @@ def test_the_plot_has_a_dot_for_each_moment_and_a_cross_for_each_recorded_state(
 
 @pytest.fixture(scope="module")
 def shipped(repository: Path) -> tuple[Monitor, CountModel]:
-    spec = load_spec(repository / "config" / "demo.yaml")
+    spec = load_spec(repository / "evaluation" / "sumo" / "predicates.yaml")
     assert spec.model_path is not None
     model = load_model(spec.model_path)
     compiled = compile_spec(

@@ -110,7 +110,7 @@ def test_a_stop_before_others_may_end_though_they_stay() -> None:
 def test_adapted_policies_hold_stops_at_lights_and_end_those_before_others(
     repository: Path,
 ) -> None:
-    spec = load_spec(repository / "config" / "demo.yaml")
+    spec = load_spec(CONFIG)
     policies = adapted(spec)
     assert {name for name, policy in policies.items() if policy["hold"] == HOLD} == set(AT_LIGHTS)
     watched = spec.with_thresholds("collision", policies["collision"]).properties["collision"]
@@ -331,7 +331,7 @@ def test_what_a_shield_avoids_is_rarer_for_each_kilometre_than_with_nobody() -> 
 
 
 def test_the_town_has_a_shield_that_knows_what_was_tried(repository: Path) -> None:
-    spec, model = load_spec(CONFIG), load_model(repository / "config" / "demo.model.json")
+    spec, model = load_spec(CONFIG), load_model(CONFIG.with_name("predicates.model.json"))
     compiled = compile_spec(spec.model_copy(update={"bounds": BoundsSpec(kind="none")}))
     known = as_driven_on(model)
     near = known.states[1]

@@ -19,8 +19,8 @@ def test_what_the_demos_predicates_are_worth_was_asked_of_the_demo_that_ships(
     ablation = json.loads((sumo / "ablation.json").read_text(encoding="utf-8"))
     braking = json.loads((sumo / "braking.json").read_text(encoding="utf-8"))
     whole, shipped = ablation["left_out"]["nothing"], braking["variants"]["as shipped"]
-    compiled = compile_spec(load_spec(repository / "config" / "demo.yaml"))
-    model = load_model(repository / "config" / "demo.model.json")
+    compiled = compile_spec(load_spec(sumo / "predicates.yaml"))
+    model = load_model(sumo / "predicates.model.json")
     assert whole["states"] == shipped["states"] == len(model.states)
     predicates = len(compiled.abstraction.vocabulary.predicates)
     assert whole["predicates"] == shipped["predicates"] == predicates

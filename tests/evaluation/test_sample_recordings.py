@@ -134,7 +134,7 @@ def test_the_monitor_sees_the_red_lights_that_the_simulator_saw_crossed(
 
 
 def test_the_shipped_model_has_seen_none_of_them(repository: Path, folder: Path) -> None:
-    model = load_model(repository / "config" / "demo.model.json")
+    model = load_model(repository / "config" / "demo.model.json.gz")
     learned_from = {source.digest for source in model.provenance}
     assert len(learned_from) >= 100
     for name in NAMES:

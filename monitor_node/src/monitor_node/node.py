@@ -164,6 +164,8 @@ class MonitorNode(ReportingNode):
         self._notes = (*watch.monitor.notes, *watch.session.feed.notes)
         for note in self._notes:
             self.get_logger().warning(note)
+        for remark in watch.monitor.remarks:
+            self.get_logger().info(remark)
         states = len(self._model.states) if self._model else 0
         self.get_logger().info(
             f"configured: {config}, {plural(len(watch.names), 'property', 'properties')}, "

@@ -108,7 +108,7 @@ def test_inspect_validate_and_explain_say_it_too(
     assert "estimated from recordings by auto, with the scores near" in told.out
     assert told.out.count("estimated from recordings") == 1
     checked = forewarn("validate", config, "-m", model)
-    assert "0 errors" in checked.text
+    assert "monitor.yaml: valid" in checked.text
     assert "signals.near" not in checked.text  # the stack uses it
     assert "the risk is " in checked.text
 

@@ -26,7 +26,7 @@ def test_what_is_no_model_is_refused(
 
 def test_a_free_name_and_a_model_are_accepted(tmp_path: Path) -> None:
     check_replaceable(tmp_path / "free")
-    check_replaceable(Path(__file__).parents[3] / "config" / "demo.model.json")
+    check_replaceable(Path(__file__).parents[3] / "config" / "demo.model.json.gz")
 
 
 def test_a_link_to_somebody_else_s_file_and_a_fifo_are_refused(tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ class RiskTable:
         Steps; None is unbounded.
     notes : tuple of str
         What a user should know of these numbers.
+    remarks : tuple of str
+        What they are made of, which warns of nothing.
     expected : ndarray of shape (n, m) or None
         Expected steps to the violation, given that there is one within the horizon
         (`times.expected_steps`); NaN where there is none.
@@ -46,6 +48,7 @@ class RiskTable:
     confidence: float | None = None
     horizon: int | None = None
     notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     expected: Floats | None = None
 
 

@@ -17,6 +17,7 @@ from types import ModuleType
 
 from forewarn.cli.interrupt import Interrupt
 from forewarn.errors import ForewarnError, NotBuiltError
+from forewarn.threads import compute_in_one_thread
 
 FINE, FINDINGS, INPUT_ERROR, INTERRUPTED = 0, 1, 2, 130
 
@@ -71,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     _open_streams()
+    compute_in_one_thread()
     if arguments is None:
         gc.disable()  # until all is imported, see below
     with Interrupt() as interrupt:

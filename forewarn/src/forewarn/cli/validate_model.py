@@ -57,6 +57,8 @@ def against_model(compiled: CompiledSpec, path: Path) -> Iterator[Finding]:
     for note in monitor.notes:
         if note not in known:
             yield Finding("warning", f"{path}: {note}")
+    for remark in monitor.remarks:
+        yield Finding("note", f"{path}: {remark}")
     parts = growing_parts(spec, compiled.abstraction, monitor)
     yield Finding("note", f"{spec.file}: memory of a node: {memory_bound(parts)}")
 

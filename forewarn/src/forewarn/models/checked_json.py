@@ -6,7 +6,9 @@ import json
 import math
 import os
 import sys
+import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +22,7 @@ from forewarn.states.interface import StateSpace
 from forewarn.states.kinds import parse_states
 
 MAX_BYTES = 256 * 1024 * 1024
+GZIP, PACKED = b"\x1f\x8b", zlib.MAX_WBITS | 16
 MAX_NAMES = 4096
 MAX_CHILDREN = 1 << 16
 MAX_FORBIDDEN = 1 << 25
@@ -28,7 +31,10 @@ Choice = TypeVar("Choice", bound=str)
 
 
 def read_json(path: Path | str, most: int = MAX_BYTES) -> Any:
-    """Return the JSON document in `path`, of `most` bytes; raises ModelError if none is sound."""
+    """Return the JSON document in `path`, of `most` bytes; raises ModelError if none is sound.
+
+    The file may be packed by gzip; its contents, too, have `most` bytes then.
+    """
     file = Path(path)
     try:
         with open_plain(file) as stream:
@@ -51,9 +57,40 @@ def read_json(path: Path | str, most: int = MAX_BYTES) -> Any:
             f"cannot be read: {error}", accepted="a model file (JSON text)", file=file
         ) from error
     try:
-        return parse_json(raw)
+        return parse_json(unpacked(raw, most))
     except ModelError as error:
         raise error.located(file=file) from error
+
+
+def unpacked(raw: bytes, most: int) -> bytes:
+    """Return `raw`, or what gzip has packed in it; raises ModelError.
+
+    Parameters
+    ----------
+    most : int
+        Bytes that may come of it.
+    """
+    if not raw.startswith(GZIP):
+        return raw
+    unpacking = zlib.decompressobj(PACKED)
+    accepted = "a complete model file, plain or packed by gzip"
+    try:
+        found = unpacking.decompress(raw, most)
+    except zlib.error as error:
+        raise ModelError(f"cannot be unpacked: {error}", accepted=accepted) from error
+    if unpacking.unconsumed_tail:
+        raise ModelError("too large when unpacked", accepted=f"at most {most} bytes")
+    if not unpacking.eof:
+        raise ModelError("cannot be unpacked: it is cut short", accepted=accepted)
+    return found
+
+
+def begin_of(raw: bytes) -> bytes:
+    """Return `raw`, the beginning of a file, or as much as it tells of what gzip has packed."""
+    if raw.startswith(GZIP):
+        with suppress(zlib.error):
+            return zlib.decompressobj(PACKED).decompress(raw)
+    return raw
 
 
 def parse_json(raw: bytes) -> Any:
@@ -292,8 +329,12 @@ class Reader:
         for i, (column, (low, high)) in enumerate(zip(items, ranges, strict=True)):
             if not isinstance(column, list) or len(column) != rows:
                 raise self._wrong(f"{key}[{i}]", column, "lists of equal length")
-            for k, value in enumerate(column):
-                found[k, i] = self.whole(f"{key}[{i}][{k}]", value, low, high)
+            if rows and (
+                set(map(type, column)) - {int} or not low <= min(column) <= max(column) <= high
+            ):
+                for k, value in enumerate(column):  # this names what is wrong
+                    self.whole(f"{key}[{i}][{k}]", value, low, high)
+            found[:, i] = column
         return found
 
     def forbidden(self, key: str, n: int) -> sparse.csr_matrix:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import re
@@ -16,10 +17,10 @@ from scipy import sparse
 from forewarn.config.fields import Rate
 from forewarn.errors import ModelError
 from forewarn.files.inputs import open_plain
-from forewarn.files.outputs import check_output, write_output
+from forewarn.files.outputs import OutputFile, check_output, write_output
 from forewarn.models import borrowing, estimates, shards
 from forewarn.models import calibration_map as recalibration
-from forewarn.models.checked_json import MAX_BYTES, Reader, parse_json, read_json
+from forewarn.models.checked_json import MAX_BYTES, Reader, begin_of, parse_json, read_json
 from forewarn.models.counts import (
     ALPHA_ACCEPTED,
     CountModel,
@@ -49,18 +50,25 @@ MAX_CHOICES = 1 << 20
 
 Items = Callable[[], Iterable[Any]]
 """Gives the items of a list of the file, anew each time."""
-_BEGIN = 100
+_BEGIN = 1024
 
 
 def save_model(model: CountModel, path: Path | str) -> None:
     """Write `model` to `path`, replacing what is there only once all is written.
+
+    If the name ends with ``.gz``, the file is packed by gzip; the same model gives the same bytes.
 
     Raises
     ------
     ModelError
         If the file cannot be written.
     """
-    write_output(path, dump_model(model), ModelError)
+    text = dump_model(model)
+    if Path(path).suffix != ".gz":
+        write_output(path, text, ModelError)
+        return
+    with OutputFile(path, ModelError) as file:
+        file.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 def check_replaceable(path: Path, kind: str = FORMAT, noun: str = "model file") -> None:
@@ -75,7 +83,7 @@ def check_replaceable(path: Path, kind: str = FORMAT, noun: str = "model file") 
     accepted = f"a name that is free, or a {noun}"
     try:
         with open_plain(path) as file:
-            begin = file.read(_BEGIN)
+            begin = begin_of(file.read(_BEGIN))
     except FileNotFoundError:
         return
     except OSError as error:

@@ -106,10 +106,11 @@ def build_monitor(
         maps, noun = maps_of(spec, model), abstraction.clock.noun
         estimates = estimates_of(compiled, model, questions)
         raw = _solve_all(compiled, model, questions, estimates, solver, validity)
+        bounds = spec.bounds if solver is None else BoundsSpec(kind="none")
         made = [
             None
             if estimate is None or estimate.is_chain
-            else estimated_table(model, question, estimate, table, spec.bounds)
+            else estimated_table(model, question, estimate, table, bounds)
             for question, estimate, table in zip(questions, estimates, raw, strict=True)
         ]
         tables = [
@@ -136,6 +137,11 @@ def build_monitor(
             _properties(compiled, chain, questions, tables, raw), scored, estimates, strict=True
         )
     )
+    remarks = tuple(
+        f"{name}: {remark}"
+        for name, table in zip(spec.properties, tables, strict=True)
+        for remark in (table.remarks if table else ())
+    )
     notes = _notes(spec, model, tables)
     notes += tuple(
         f"{one.judged.name}: the risk is {in_words(one)}"
@@ -150,7 +156,9 @@ def build_monitor(
     filter_ = None
     if asked and loaded is not None and model is not None and chain is not None:
         filter_ = _filter(compiled, loaded, model, chain)
-    return Monitor(spec, abstraction, properties, loaded, notes, shield=shield, filter=filter_)
+    return Monitor(
+        spec, abstraction, properties, loaded, notes, remarks, shield=shield, filter=filter_
+    )
 
 
 def _filter(compiled: CompiledSpec, loaded: LoadedModel, model: CountModel, chain: Chain) -> Filter:

@@ -131,8 +131,10 @@ def estimated_table(
     if estimate.scored is not None:
         mixtures.append((estimate.scored, estimate.scored_calibration))
     tables = [mixture_table(whole, *mixture) for mixture in mixtures]
-    note = f"the risk is {in_words(estimate)}"
-    made = [RiskTable(table, horizon=chain.horizon, notes=(*chain.notes, note)) for table in tables]
+    told = (f"the risk is {in_words(estimate)}",)
+    made = [
+        RiskTable(table, horizon=chain.horizon, notes=chain.notes, remarks=told) for table in tables
+    ]
     if bounds.kind != "none":
         made = _bounded(problem, mixtures, made, bounds)
     if estimate.scored is None:
@@ -190,7 +192,7 @@ def _bounded(
             upper=upper,
             kind="clustered",
             confidence=bounds.confidence,
-            notes=(*table.notes, told),
+            remarks=(*table.remarks, told),
         )
         for table, (lower, upper) in zip(tables, between, strict=True)
     ]

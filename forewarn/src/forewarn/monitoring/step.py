@@ -71,6 +71,8 @@ class Monitor:
         The learned states; without a model there are verdicts and no risk.
     notes : tuple of str
         What the user should know about properties and tables.
+    remarks : tuple of str
+        What risks and their bounds are made of, which warns of nothing.
     detector : Detector or None
         What tells runs that are unlike normal ones, if the monitor file asks for it.
     shield : ShieldTable or None
@@ -84,6 +86,7 @@ class Monitor:
     properties: tuple[CompiledProperty, ...]
     model: LoadedModel | None
     notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     detector: Detector | None = None
     shield: ShieldTable | None = None
     filter: Filter | None = None
