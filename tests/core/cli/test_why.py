@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,24 @@ def test_inspect_says_why_the_riskiest_states_are_risky(
     contact = document["reasons"]["no_contact"]
     ends = {way["states"][-1] for why in contact.values() for way in why["ways"]}
     assert ends == {"contact"}
+
+
+def test_a_way_that_is_taken_now_and_then_is_not_0_percent(
+    forewarn, corridor_run: Any, corridor_model: Path
+) -> None:
+    arguments = ["inspect", corridor_model, "-c", corridor_run.config, "--why", "--top", 9]
+    document = json.loads(forewarn(*arguments, "--json").out)
+    ways = [
+        way["share"]
+        for states in document["reasons"].values()
+        for why in states.values()
+        for way in why["ways"]
+    ]
+    told = re.findall(r"^ +(<1|>99|\d+) %  ", forewarn(*arguments).out, re.MULTILINE)
+    assert len(told) == len(ways) and any(share < 0.005 for share in ways)
+    for text, share in zip(told, ways, strict=True):
+        wrong = {"<1": not 0 < share < 0.005, ">99": not 0.995 < share < 1}
+        assert not wrong.get(text, text in ("0", "100") and share not in (0, 1)), share
 
 
 def test_without_a_monitor_file_there_is_nothing_to_explain(forewarn, corridor_model: Path) -> None:

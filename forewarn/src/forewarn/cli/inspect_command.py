@@ -215,11 +215,18 @@ def _explain(
             output.say(f"  by the chain alone {risk_text(why.risk)}, on these ways:")
         for way in why.ways:
             time = clock.say(way.time, ".1f")
-            output.say(f"  {100 * way.share:3.0f} %  {time}  {' > '.join(way.states)}")
+            output.say(f"  {_percentage(way.share):>3} %  {time}  {' > '.join(way.states)}")
         for sentence in in_words(why, clock)[bool(why.ways) :]:
             output.say(f"  {sentence}")
     output.say()
     return found
+
+
+def _percentage(share: float) -> str:
+    """Return a share so that only none is 0 and only all is 100."""
+    if 0.005 <= share <= 0.995 or share in (0.0, 1.0):
+        return f"{100 * share:.0f}"
+    return "<1" if share < 0.5 else ">99"
 
 
 def _document(
