@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from forewarn.assessment.events import Outcome, find_events
 from forewarn.assessment.lanes import OFF, ON, UNKNOWN, Lanes
-from forewarn.assessment.replay import RecordedRun, replay
+from forewarn.assessment.replay import FLATTERS, RecordedRun, replay
 from forewarn.assessment.results import scores
 from forewarn.models import CountModel
 from forewarn.monitoring.policy import Level
@@ -54,6 +54,21 @@ def test_the_sentence_has_the_figures_of_the_replay(
     assert time_in_alert(monitor, [replayed]).share == pytest.approx(on.mean())
     assert f"({on.sum() / 10:.1f} s) was spent in alert" in told
     assert told.count(".", 0, -1) == len(re.findall(r"\d\.\d", told)), "one sentence"
+
+
+def test_figures_on_what_was_learned_from_are_called_flattering(
+    learned: Learned, replayed: RecordedRun
+) -> None:
+    seen, good = replace(replayed, notes=(*replayed.notes, FLATTERS)), 'class="verdict good"'
+    plain, told = sentence(learned[0], [replayed]), sentence(learned[0], [seen])
+    assert "flatters" not in plain
+    assert (
+        told == f"{plain[:-1]}; the model was learned from this very recording, which flatters it."
+    )
+    assert good not in verdict(learned[0], [seen], scores(learned[0], [seen]))
+    both = [seen, replayed]
+    assert "learned from 1 of the 2 recordings, which flatters it." in sentence(learned[0], both)
+    assert "learned from these very recordings," in sentence(learned[0], [seen, seen])
 
 
 def test_a_monitor_that_never_alarms_has_missed_them_all(

@@ -34,6 +34,9 @@ from forewarn.recordings.by_name import samples_of
 PROGRESS_EVERY = 256
 
 
+FLATTERS = "the model was learned from this very recording: figures on it flatter the model"
+
+
 @dataclass(frozen=True, eq=False)
 class RecordedRun:
     """What the monitor said of one recording.
@@ -271,8 +274,7 @@ def _notes(
     notes = (*recording.warnings, *session.feed.notes)
     alike = digests_alike(recording, learned_from, timed=session.clock.timed)
     if alike and recording.digest() in alike:
-        flatters = "the model was learned from this very recording: figures on it flatter the model"
-        return (flatters, *notes)
+        return (FLATTERS, *notes)
     return notes
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from forewarn.assessment.events import Alert, LeadTimes, Outcome, Score, Violation, lead_times
-from forewarn.assessment.replay import RecordedRun
+from forewarn.assessment.replay import FLATTERS, RecordedRun
 from forewarn.errors import plural
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.step import Monitor
@@ -48,8 +48,17 @@ def verdict(monitor: Monitor, runs: Sequence[RecordedRun], scores: Sequence[Scor
         told = "Nothing was watched: no rule was active with its inputs known"
     elif always:
         told += ": who alarms most of the time foresees everything"
-    kind = "bad" if missed or always else "good" if violations else ""
+    learned = sum(FLATTERS in run.notes for run in runs)
+    if learned:
+        told += f"; the model was learned from {_of(learned, len(runs))}, which flatters it"
+    kind = "bad" if missed or always else "good" if violations and not learned else ""
     return f'<p class="verdict {kind}" id="verdict">{escape(told)}.</p>'
+
+
+def _of(some: int, number: int) -> str:
+    if some < number:
+        return f"{some:,} of the {number:,} recordings"
+    return "this very recording" if number == 1 else "these very recordings"
 
 
 def time_in_alert(monitor: Monitor, runs: Sequence[RecordedRun]) -> Alarm:
