@@ -16,7 +16,7 @@ from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.step import Monitor
 
-ACT, RELEASE, EXIT, HOLD = 0.5, 0.1, 2, 4
+ACT, RELEASE, EXIT, HOLD = 0.5, 0.25, 2, 4
 TEXT = f"""
 rate: 10
 startup: 0.3
@@ -75,7 +75,7 @@ class Beside:
         self.tick, self.ticked = 1_000, False
         self.asked = ""
         self.lasted = self.slack = self.calm = self.quiet = 0
-        self.let_go = False
+        self.let_go = self.again = False
 
     def step(self, near: float | None, slow: float | None, missed: int) -> None:
         self.tick += missed
@@ -95,13 +95,15 @@ class Beside:
         self.calm = self.calm + 1 if row.probability < RELEASE else 0
         if self.asked and not self.let_go:
             if not asked:
-                assert self.calm >= EXIT and self.lasted >= HOLD
+                assert self.calm >= EXIT
+                assert self.lasted >= HOLD or self.again  # it had begun before it was heard again
             else:
                 assert asked in (chain(self.lasted), chain(self.lasted + self.slack))
         elif asked and not self.let_go:
             assert not row.probability < ACT
         if not self.asked or self.let_go:
             self.lasted, self.slack = 0, missed if self.let_go else 0
+            self.again = self.let_go
         self.asked, self.let_go = asked, row.muted
 
     def do(self, what: str, number: int) -> None:
