@@ -95,7 +95,7 @@ def test_merging_and_refining_forget_no_trace(forewarn, grown, folders, tmp_path
     sound, notes = _asked(forewarn, merged)
     assert not sound and "25 of the 75 recordings" in notes
     first = set(load_document(grown).data["states"]["grown"])
-    query = ("--query", "Pmax(broken) <= 0.3", "--leaf-size", "2")
+    query = ("--query", "Pmax(broken) <= 0.12", "--leaf-size", "2")
     refined = forewarn("refine", folders[1], "-c", grown, *query, "--write", "--json")
     assert json.loads(refined.out)["written"], "the test needs a tree that is refined"
     assert set(load_document(grown).data["states"]["grown"]) > first

@@ -389,7 +389,7 @@ def test_auto_adds_up_all_estimates_and_says_so(learned: Any) -> None:
     words = in_words(estimate)
     assert words.startswith("a stack of logits: ")
     assert "30 recordings" in words
-    assert any(words in note for note in build_monitor(spec, model).notes)
+    assert any(words in note for note in build_monitor(spec, model).remarks)
 
 
 def test_with_too_few_violations_it_is_the_chain(runs: list[Path]) -> None:
@@ -666,7 +666,7 @@ def test_the_chain_has_clustered_bounds_where_they_are_asked_for(
     table, credible = table_of(spec, model), table_of(plain, model)
     assert np.array_equal(table.values, credible.values)
     assert (table.kind, table.confidence, credible.kind) == ("clustered", 0.95, "credible")
-    assert any("clustered: from what followed in 30 recordings" in note for note in table.notes)
+    assert any("clustered: from what followed in 30 recordings" in note for note in table.remarks)
     assert build_monitor(spec, model).properties[0].announced.bounds_kind == BOUNDS["clustered"]
     save_model(model, tmp_path / "m.json")
     again = table_of(spec, load_model(tmp_path / "m.json"))

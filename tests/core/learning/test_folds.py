@@ -185,7 +185,7 @@ def test_what_is_said_of_an_estimate_counts_groups_and_tells_so(world: Path, som
         assert estimate.recordings == (some // 2 if told else some)
         table = risk_table(estimate_chain(model), *found.question)
         asked = BoundsSpec(kind="clustered", samples=20)
-        *_, note = clustered_chain(model, found.question, found.judged, table, asked).notes
+        *_, note = clustered_chain(model, found.question, found.judged, table, asked).remarks
         assert ("recordings (those of a group count as one), 20 sets" in note) is told
 
 

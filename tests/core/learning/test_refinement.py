@@ -51,6 +51,17 @@ def test_a_danger_that_only_merged_states_have_goes():
     assert found.answer.loss < found.rounds[0].before.loss
 
 
+def test_no_split_loses_the_moments_at_which_its_variable_is_unknown():
+    runs = [
+        [(action, (None if state[0] == 5 else state[0], *state[1:])) for action, state in run]
+        for run in _mixed(200, 0.1)
+    ]
+    found = _refiner(runs).refine(Question(True, 0.3), Limits())
+    assert sum(flow.times for flow in found.flows) == sum(len(run) - 1 for run in runs)
+    assert found.ending == "no split" and found.answer.estimate > 0.3
+    assert not any(one.condition.startswith("v") for one in found.rounds)
+
+
 def test_a_danger_that_runs_really_have_stays():
     found = _refiner(_mixed(200, 0.6)).refine(Question(True, 0.3), Limits())
     assert found.ending == "real"

@@ -166,7 +166,7 @@ def test_a_chain_of_storm_reports_missing_data() -> None:
     counts[2] = 0
     counted = model(counts)
     found = storm.check_query(counted, estimate_chain(counted), "EF crash")
-    assert "1 states without data" in found.notes[0]
+    assert "stay as they are: 1 of them" in found.notes[0]
 
 
 def test_rows_of_rational_numbers_sum_to_one() -> None:

@@ -282,15 +282,28 @@ class Refiner:
         states, kinds, groups = zip(*rows, strict=True) if rows else ((), (), ())
         if len({*kinds}) < 2:
             return None
-        columns = zip(*states, strict=True)
+        known = self._known(leaf)
+        columns = zip(self._variables, zip(*states, strict=True), strict=False)
+        asked = {name: column for name, column in columns if name in known}
         number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
         numbers = [number[group] for group in groups]
-        examples = Examples(dict(zip(self._variables, columns, strict=False)), kinds, numbers)
+        examples = Examples(asked, kinds, numbers)
         path = self._path(leaf)
-        if len(path) >= MAX_DEPTH:
+        if len(path) >= MAX_DEPTH or not asked:
             return None
         used = [] if growth.reuse else [n for text in path for n in parse_expression(text).names]
         return Grower(examples, growth).best_split(np.arange(len(rows)), used)
+
+    def _known(self, leaf: str) -> set[str]:
+        """Return the variables that are known at all moments of a leaf.
+
+        Who asks another one loses the moments at which it is unknown, and their steps: a bound
+        would hold since nobody looks any more.
+        """
+        trie = self._linked.trie
+        states = [trie.state[endpoint] for endpoint in self._linked.by_leaf[leaf].endpoints]
+        columns = zip(self._variables, zip(*states, strict=True), strict=False)
+        return {name for name, column in columns if all(v is not None and v == v for v in column)}
 
     def _path(self, leaf: str) -> list[str]:
         """Return the conditions of the tree on the path to a leaf."""
@@ -309,6 +322,8 @@ class Refiner:
                 edge = (trie.action[there], linked.leaf_of(trie.state[there]))
                 whole[edge] += trie.runs[there]
                 part[edge] += trie.runs[there]
+        if None in parts:  # moments at which it is unknown would be lost
+            return False
         before = after = 0.0
         for state, action, following in self._tested():
             if linked.leaf_of(state) == leaf:
