@@ -4,7 +4,7 @@ A tick is measured with 16 predicates over 8 signals and 8 properties of both ki
 learned from a random walk of the same signals. Replay and learning run over the sample
 recordings of the repository against the loop ``for message in reader.messages()`` of the bare
 `rosbags` reader over the same topics: with ``town.yaml`` (scalar signals, 16 predicates, 8
-properties) and with the demo's monitor file (24 derived signals over all road users).
+properties) and with the demo's monitor file (signals over all road users, three danger scores).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from forewarn.learning.pipeline import learn, shard_of
 from forewarn.learning.shard_key import Question
 from forewarn.logic.specification import compile_spec
 from forewarn.models import load_model
-from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.build import build_monitor, compile_for
 from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings import open_recording
@@ -105,13 +105,11 @@ class Replayer:
 
     def __init__(self, config: Path, model: Path | None) -> None:
         self.bags = sorted(path for path in RECORDINGS.iterdir() if path.is_dir())
-        compiled = compile_spec(load_spec(config))
+        counts = None if model is None else load_model(model)
+        compiled = compile_for(load_spec(config), counts)
         self.spec, self.abstraction = compiled.spec, compiled.abstraction
-        counts = (
-            learn(self.bags, self.spec, self.abstraction).model
-            if model is None
-            else load_model(model)
-        )
+        if counts is None:
+            counts = learn(self.bags, self.spec, self.abstraction).model
         self.monitor = build_monitor(compiled, counts)
         self.recorded = 0.0
 
@@ -169,7 +167,8 @@ def measure_replay(
 
 def measure_memory(minutes: float) -> list[tuple[Cell, ...]]:
     """Replay one recording again and again in one session, as a node that runs for long would."""
-    monitor = build_monitor(compile_spec(load_spec(CONFIG)), load_model(MODEL))
+    model = load_model(MODEL)
+    monitor = build_monitor(compile_for(load_spec(CONFIG), model), model)
     bag = RECORDINGS / "held_out"
     with open_recording(bag) as recording:
         session = Session(monitor, wanted_types(monitor.spec, recording))

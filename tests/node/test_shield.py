@@ -37,6 +37,7 @@ def test_an_intervention_carries_what_else_could_be_done(
     process = start(config=str(config), model=str(model), record=str(record), mode="act")
     probe.wait_for_start()
     probe.meet()
+    probe.wait(lambda: probe.interventions, "that nothing is asked for at the start")
 
     def step(distance: float) -> Intervention:
         known = len(probe.interventions)

@@ -75,6 +75,8 @@ def add_config(
 def add_output(parser: argparse.ArgumentParser, what: str) -> None:
     """Add ``-o``, which has to be given."""
     text = f"the {what} file to write"
+    if what == "model":
+        text += "; packed by gzip if its name ends with .gz"
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=text)
 
 
