@@ -153,7 +153,8 @@ class Demo:
     def _say(self, step: str, text: str) -> None:
         print(f"\n[{step}] {text}", flush=True)
 
-    def _forewarn(self, *arguments: object) -> None:
+    def _forewarn(self, *arguments: object) -> str:
+        """Run a command, and return what it prints."""
         command = [sys.executable, "-m", "forewarn", *map(str, arguments)]
         pipe = subprocess.PIPE
         with self._process(command, stdout=pipe, stderr=pipe, text=True) as process:
@@ -161,9 +162,10 @@ class Demo:
         if process.returncode != 0:
             told = " | ".join((errors.strip() or output.strip()).splitlines())
             raise DemoError(f"`forewarn {arguments[0]}` failed: {told or 'it said nothing'}")
+        return output
 
     def _learn(self, training: Sequence[Path]) -> None:
-        self._forewarn(
+        told = self._forewarn(
             "learn",
             *training,
             "-c",
@@ -175,11 +177,7 @@ class Demo:
             "-j0",
             "-q",
         )
-        from forewarn.models import load_model
-
-        model = load_model(self.model)
-        transitions = int(model.counts.sum())
-        print(f"      {len(model.states)} states, {transitions} transitions -> {self.model}")
+        print(f"      {told.splitlines()[-1]}")
 
     def _watch(self, bag: Path) -> None:
         monitor = {

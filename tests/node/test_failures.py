@@ -86,15 +86,21 @@ def test_a_failed_activation_leaves_nothing_behind(
     probe.wait(lambda: probe.risks, "a tick")
 
 
-def test_ticks_that_come_no_more_are_an_error_until_they_do(
-    make: Make, probe: Probe, tmp_path: Path
-) -> None:
+def _gating(make: Make, probe: Probe, tmp_path: Path) -> MonitorNode:
+    """Return a node that ticks, and acts by the gate."""
     config = tmp_path / "monitor.yaml"
     config.write_text(f"{MONITOR}mode: act\n{GATED}\n")
     node = make(config=str(config), mode="act")
     node.trigger_configure()
     node.trigger_activate()
     probe.wait(lambda: probe.risks, "a tick")
+    return node
+
+
+def test_ticks_that_come_no_more_are_an_error_until_they_do(
+    make: Make, probe: Probe, tmp_path: Path
+) -> None:
+    node = _gating(make, probe, tmp_path)
     assert node._ticker is not None
     node._ticker._timer.cancel()
     for name in ("timing", "node", "intervention"):
@@ -108,12 +114,7 @@ def test_ticks_that_come_no_more_are_an_error_until_they_do(
 def test_a_tick_that_fails_is_an_error_until_one_succeeds(
     make: Make, probe: Probe, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    config = tmp_path / "monitor.yaml"
-    config.write_text(f"{MONITOR}mode: act\n{GATED}\n")
-    node = make(config=str(config), mode="act")
-    node.trigger_configure()
-    node.trigger_activate()
-    probe.wait(lambda: probe.risks, "a tick")
+    _gating(make, probe, tmp_path)
 
     def broken(*_: object) -> None:
         raise ZeroDivisionError("by accident")

@@ -139,8 +139,7 @@ def _model_status(runtime: Runtime) -> Status:
     if monitor.model is None:
         return Status("model", Severity.WARN, "no model: there are verdicts, and no risk", {})
     values = {"digest": monitor.model.digest, "states": len(monitor.model.states)}
-    notes = (*monitor.notes, *monitor.remarks)
-    values |= {f"note {i}": note for i, note in enumerate(notes, 1)}
+    values |= {f"note {i}": note for i, note in enumerate(monitor.told, 1)}
     told, bounds = "loaded", runtime.bounds
     if bounds is not None and bounds.status and not monitor.bounded:
         told = f"loaded; {bounds.status}"

@@ -198,7 +198,7 @@ def result(monitor: Monitor, runs: Sequence[RecordedRun]) -> dict[str, Any]:
             }
             for scored, ranked, calibration, before in zip(found, area, agreement, raw, strict=True)
         },
-        "notes": (*monitor.notes, *monitor.remarks),
+        "notes": monitor.told,
     }
 
 

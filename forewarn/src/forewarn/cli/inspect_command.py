@@ -113,7 +113,7 @@ def run(options: Options, output: Output) -> int:
             _print_risks(prop, risks[prop.name], output)
             if options.why:
                 reasons[prop.name] = _explain(monitor, model, prop.name, risks[prop.name], output)
-        for note in (*monitor.notes, *monitor.remarks):
+        for note in monitor.told:
             output.note(f"note: {note}")
     output.emit({**_document(model, found, risks, monitor), "reasons": reasons})
     return 0
@@ -262,5 +262,5 @@ def _document(
         ],
         "coverage": coverage_record(model, found),
         "riskiest": risks,
-        "notes": () if monitor is None else (*monitor.notes, *monitor.remarks),
+        "notes": () if monitor is None else monitor.told,
     }

@@ -120,7 +120,7 @@ def run(options: Options, output: Output) -> int:
     to_stdout = options.verdicts == _STDOUT
     if to_stdout:
         output = Output(as_json=True, quiet=output.quiet)
-    for note in (*monitor.notes, *monitor.remarks):
+    for note in monitor.told:
         output.note(f"note: {note}")
     if model is None:
         output.note("note: without a model there are verdicts but no risk; give one with -m")

@@ -78,7 +78,7 @@ class Monitor:
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks for the user about properties and risks, one sentence each."""
-        return (*self.compiled.notes, *self.compiled.remarks)
+        return self.compiled.told
 
     def start(self) -> Run:
         """Return a run before its first step."""

@@ -92,6 +92,11 @@ class Monitor:
     filter: Filter | None = None
 
     @property
+    def told(self) -> tuple[str, ...]:
+        """Notes and remarks."""
+        return (*self.notes, *self.remarks)
+
+    @property
     def bounded(self) -> bool:
         """Tell whether the tables have the bounds that the monitor file asks for."""
         tables = [prop.table for prop in self.properties]
