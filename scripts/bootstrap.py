@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,8 +28,7 @@ STAMP = VENV / ".forewarn-setup.json"
 PIP = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--prefer-binary")
 # Copies, not links into uv's cache: repair_wheels writes into what is installed.
 UV = (
-    VENV / "bin" / "uv", "pip", "install", "--no-config", "--python", PYTHON,
-    "--link-mode", "copy", "--compile-bytecode",
+    VENV / "bin" / "uv", "pip", "install", "--no-config", "--python", PYTHON, "--link-mode", "copy",
 )  # fmt: skip
 PYTHON_PACKAGES = ("forewarn", "forewarn_ros", "monitor_node", "apollo_bridge", "agent_guard")
 # 3.10 first: it is Humble's, and the only one for which Apollo's Cyber RT has a wheel.
@@ -36,15 +36,9 @@ MINORS = (10, 11, 12, 13)
 NEEDED = "import ctypes, ensurepip, ssl, venv"
 # Inherited from a sourced ROS 2 or another environment, these would mix two installations.
 FOREIGN = (
-    "AMENT_PREFIX_PATH",
-    "CMAKE_PREFIX_PATH",
-    "COLCON_PREFIX_PATH",
-    "LD_LIBRARY_PATH",
-    "PYTHONHOME",
-    "PYTHONPATH",
-    "VIRTUAL_ENV",
-    "_ROS_WHEELS_BOOTSTRAP_COMPLETE",
-)
+    "AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH", "COLCON_PREFIX_PATH", "LD_LIBRARY_PATH",
+    "PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "_ROS_WHEELS_BOOTSTRAP_COMPLETE",
+)  # fmt: skip
 
 
 class SetupError(Exception):
@@ -84,6 +78,8 @@ def set_up():
     LOG.write_text("")
     if ensure_venv(done):
         done, due = {"prefix": str(VENV)}, steps
+    # What is imported from here on lies in .venv: it is compiled once, and not by each process.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     for name, inputs, run in due:
         before = digest(inputs())  # what changes meanwhile is due the next time
         run()
@@ -236,8 +232,6 @@ def install_python_packages():
     repair_wheels()
     for package in PYTHON_PACKAGES:
         announce(package)
-    # As pip does for what it copies: else each start compiles where bytecode may not be written.
-    run([PYTHON, "-m", "compileall", "-q", *(ROOT / p / "src" for p in PYTHON_PACKAGES)], retry)
 
 
 def locked(name):
@@ -320,11 +314,23 @@ def build_ros_packages():
         # What is no longer in the repository must not stay behind in the installation.
         shutil.rmtree(VENV / "share" / "forewarn_bringup" / folder, ignore_errors=True)
     advice = "run `make clean setup`; if that fails too, report it with the log"
-    run(command, advice, environment)
+    with bytecode():
+        run(command, advice, environment)
     ask(
         "forewarn_msgs.msg.RiskArray.__import_type_support__()",
         "forewarn_msgs.msg, rclpy, monitor_node, forewarn",
     )
+
+
+@contextmanager
+def bytecode():
+    """Compile all that is installed beside what uses one core: else each start might do it."""
+    folders = [ask("sysconfig.get_path('purelib')"), *(ROOT / p / "src" for p in PYTHON_PACKAGES)]
+    # Tests of other packages are a quarter of all, and nobody imports them.
+    command = [PYTHON, "-m", "compileall", "-qq", "-x", "site-packages/.+/tests/", *folders]
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    with subprocess.Popen([str(word) for word in command], env=clean_environment(), **streams):
+        yield
 
 
 def need_compiler():
