@@ -89,6 +89,7 @@ def test_learn_says_what_the_risk_is_made_of(
     assert "no_crash: the risk is " in result.out
     assert "log loss" in result.out
     assert "stays_off: the risk is" not in result.out
+    assert "the risk of stays_off is the chain's alone" in result.err
     assert json.loads(path.read_text())["version"] == ESTIMATED
     (estimate,) = load_model(path).estimates
     assert estimate.recordings == 40

@@ -293,6 +293,26 @@ def test_a_label_needs_no_rule_about_places(forewarn: Callable[..., Any], tmp_pa
     assert forewarn("learn", trace, "-c", path, "-o", tmp_path / "m.json").code == 0
 
 
+def test_the_danger_score_that_is_proposed_fits_the_file(
+    forewarn: Callable[..., Any], tmp_path: Path
+) -> None:
+    lines = [
+        {"ego_x": float(i), "gap": 20.0 - i / 5, "always": 3.0, "collided": i > 95}
+        for i in range(100)
+    ]
+    path, trace = tmp_path / "m.yaml", record_lines(tmp_path / "run.jsonl", lines)
+    assert forewarn("init", trace, "-o", path).code == 0
+    assert not load_spec(path).danger
+    heading, _, proposed = path.read_text().partition("# danger:\n")
+    score, _, rest = proposed.partition("\n\n")
+    taken = re.sub("^#", "", score, flags=re.MULTILINE)
+    path.write_text(f"{heading}danger:\n{taken}\n\n{rest.replace('# estimator', 'estimator')}")
+    spec = load_spec(path)
+    assert forewarn("validate", path).code == 0
+    assert spec.danger["danger_ahead"].signals == ("gap",)
+    assert spec.properties[spec.danger["danger_ahead"].property].estimator == "auto"
+
+
 def test_a_rule_that_is_broken_all_the_time_is_only_a_comment(
     forewarn: Callable[..., Any], tmp_path: Path
 ) -> None:

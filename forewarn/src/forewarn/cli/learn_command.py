@@ -56,11 +56,15 @@ from forewarn.files.alone import alone
 from forewarn.files.outputs import check_output
 from forewarn.learning.pipeline import Learned
 from forewarn.learning.recording_report import RecordingReport
+from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, load_model, save_model
 from forewarn.monitoring.loading import load_bare
 from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.parts import Part
 from forewarn.signals.clock import Clock
+
+MANY = 20
+"""Recordings from which on studies found danger scores ahead of the chain."""
 
 DESCRIPTION = """\
 Learn a model from recordings: every recording goes through the signals and predicates of the
@@ -257,6 +261,11 @@ def _report(
         print_dependence(compiled, model, tests, model.size, output)
         print_estimators(model, choices, output)
     print_estimates(model, output)
+    if len(counted.reports) >= MANY and (names := _by_default(compiled)):
+        output.note(
+            f"note: the risk of {', '.join(names)} is the chain's alone. From so many recordings "
+            "`estimator: auto` and danger scores often foresee more; `forewarn compare` tells"
+        )
     print_calibration(fitted, clock.noun, output)
     output.say(
         f"{plural(model.size, 'state')}, {plural(transitions, 'transition')} -> {options.output}"
@@ -285,6 +294,16 @@ def _report(
             "groups": groups_record(groups, files),
         }
     )
+
+
+def _by_default(compiled: CompiledSpec) -> list[str]:
+    """Return the properties for whose risk the monitor file asks for no estimator."""
+    sections = compiled.spec.properties.items()
+    return [
+        name
+        for name, section in sections
+        if section.risk_of == "state" and "estimator" not in section.model_fields_set
+    ]
 
 
 def _print_recordings(reports: Sequence[RecordingReport], clock: Clock, output: Output) -> None:

@@ -77,7 +77,7 @@ def example_of(signals: Sequence[DraftSignal], draft: Draft) -> Example:
     if speed is not None:
         return _speed_example(speed, _soon(draft))
     hazards = [s for s in signals if not s.is_goal]
-    numbers = [s for s in hazards if _is_number(s) and s.proposal.role is Role.OTHER]
+    numbers = [s for s in hazards if is_number(s) and s.proposal.role is Role.OTHER]
     number = next((s for s in numbers if not is_place(s.name)), next(iter(numbers), None))
     flag = next((s for s in hazards if s.proposal.role is Role.FLAG and not s.end), None)
     labelled = any(s.end or (s.label and not s.is_goal) for s in draft.signals)
@@ -222,7 +222,8 @@ def _first(signals: Sequence[DraftSignal], role: Role) -> DraftSignal | None:
     return next(iter(sorted(seen or found, key=lambda s: s.msgtype.startswith("std_msgs/"))), None)
 
 
-def _is_number(signal: DraftSignal) -> bool:
+def is_number(signal: DraftSignal) -> bool:
+    """Tell whether a signal had numbers as values in the recording."""
     found = signal.statistics
     return found is not None and found.median == found.median
 

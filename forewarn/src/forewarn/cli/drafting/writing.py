@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import textwrap
 from collections.abc import Iterator
 
 from forewarn.cli.drafting.catalogue import Role
@@ -15,11 +16,13 @@ from forewarn.cli.drafting.examples import (
     Example,
     Rule,
     example_of,
+    is_number,
     percent,
     share_of,
     stand_in,
     with_flags,
 )
+from forewarn.cli.drafting.naming import is_place
 from forewarn.cli.drafting.scanning import Statistics
 from forewarn.errors import plural
 from forewarn.reports.figures import rounded
@@ -55,7 +58,8 @@ def compose(draft: Draft) -> str:
         *_unused(draft),
         *_predicates(example),
     ]
-    lines += [*_terminal(draft), *_properties(_with_labels(example, draft), draft)]
+    labelled = _with_labels(example, draft)
+    lines += [*_terminal(draft), *_danger(labelled, draft), *_properties(labelled, draft)]
     return "\n".join(lines) + "\n"
 
 
@@ -262,17 +266,48 @@ def _terminal(draft: Draft) -> Iterator[str]:
     yield f"#   collision: {flags[0] if flags else 'bumper'}"
 
 
+def _rules(example: Example) -> list[Rule]:
+    """Return the rules that the file begins with: those that are seldom broken."""
+    kept = [rule for rule in example.properties if rule.broken <= MOST_BROKEN]
+    return kept or [stand_in(example.properties[0], example)]
+
+
+def _danger(example: Example, draft: Draft) -> Iterator[str]:
+    """Propose a danger score for the last rule, as a comment: one recording cannot teach it."""
+    rule = _rules(example)[-1]
+    seen = [signal.name for signal in written(draft) if _may_warn(signal)]
+    if draft.calls or not seen or rule not in example.properties:
+        return
+    start = f"#   danger_ahead: {{for: {rule.name}, history: 1.0, from: ["
+    yield ""
+    yield "# With some tens of recordings, several of them with violations, a danger score foresees"
+    yield "# more: `forewarn learn` fits it to these signals and their recent past."
+    yield "# `estimator: auto` adds it to the risk; `forewarn compare` tells whether it helps."
+    yield "# danger:"
+    yield from textwrap.wrap(
+        f"{start}{', '.join(seen)}]}}", 99, subsequent_indent="#     ", break_on_hyphens=False
+    )
+
+
+def _may_warn(signal: DraftSignal) -> bool:
+    """Tell whether a signal changes, and is neither a place on a map nor what must not come."""
+    found = signal.statistics
+    if found is None or not is_number(signal) or found.low == found.high:
+        return False
+    return not (signal.proposal.role is Role.FLAG or signal.label or is_place(signal.name))
+
+
 def _properties(example: Example, draft: Draft) -> Iterator[str]:
     unit, noun = ("steps", "steps") if draft.rate == "steps" else ("seconds", "ticks")
     yield ""
     yield "# What must never happen. `forewarn explain FORMULA` says what a formula means."
     yield "properties:"
-    rules = example.properties
-    kept = [rule for rule in rules if rule.broken <= MOST_BROKEN] or [stand_in(rules[0], example)]
-    for rule in kept:
+    for rule in _rules(example):
         yield f"  {rule.name}:{_comment(rule.remark)}"
         yield f"    formula: {scalar(rule.formula)}"
         yield f"    horizon: 3.0            # {unit} that the risk looks ahead"
+        if not draft.calls:
+            yield "    # estimator: auto       # adds up several estimates of the risk"
         yield "    thresholds:"
         yield "      warn: 0.3             # risk from which on to warn"
         yield "      act: 0.6              # risk from which on to intervene"
@@ -281,7 +316,7 @@ def _properties(example: Example, draft: Draft) -> Iterator[str]:
         yield "    exit: 5                 # and before it ends"
         yield f"    hold: 1.0               # {unit} that it lasts at least"
         yield f"    intervention: {'ASK' if draft.calls else 'COMFORTABLE_STOP'}"
-    for rule in rules:
+    for rule in example.properties:
         if rule.broken > MOST_BROKEN:
             yield f"  # Broken in {percent(rule.broken)} of the {noun}, so it is only a comment:"
             yield f"  # {rule.name}:"
