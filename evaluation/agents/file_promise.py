@@ -67,8 +67,7 @@ def text_of(found: Mapping[str, Any]) -> str:
 
 
 def main(
-    folder: Path = Path("out/agents/files"), draws: int = 40, output: Path = HERE / "results.json",
-    write: bool = False,
+    folder: Path = Path("out/agents/files"), draws: int = 40, write: bool = False
 ) -> None:  # fmt: skip
     """Draw, judge, write."""
     shares: dict[str, list[float]] = {}
@@ -82,7 +81,7 @@ def main(
                     share = share_told(runs, rule, what)
                     shares.setdefault(f"{rule} of {what}, {when}", []).append(share)
     found = {"draws": draws, "alpha": ALPHA, "monitors": figures(shares)}
-    publish("promise", found, text_of(found), output, write=write)
+    publish("promise", found, text_of(found), folder, write=write)
 
 
 if __name__ == "__main__":

@@ -235,8 +235,7 @@ def text_of(found: Mapping[str, Any]) -> str:
 
 
 def main(
-    folder: Path = Path("out/agents/files"), output: Path = HERE / "results.json",
-    write: bool = False,
+    folder: Path = Path("out/agents/files"), write: bool = False
 ) -> None:  # fmt: skip
     """Draw the runs, learn, judge, write."""
     paths, results, steps = write_all(folder), {}, {}
@@ -249,7 +248,7 @@ def main(
             results[f"{rule}, {when}"] = figures(said["fresh"], said["odd"])
     results |= rivals(paths)
     told_of_all = {"commands": steps, "monitors": results}
-    publish("files", told_of_all, text_of(told_of_all), output, write=write)
+    publish("files", told_of_all, text_of(told_of_all), folder, write=write)
 
 
 if __name__ == "__main__":

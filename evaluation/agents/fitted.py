@@ -13,6 +13,7 @@ the more dangerous. Where learned traces have both labels, likelihoods are ratio
 from __future__ import annotations
 
 import json
+import logging
 import math
 import sys
 import warnings
@@ -233,6 +234,7 @@ def _boosted(
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)  # hmmlearn says of each fit to few runs what it lacks
     asked = json.load(sys.stdin)
     told, sys.stdout = sys.stdout, sys.stderr
     only = asked.get("only", ())

@@ -1,6 +1,6 @@
 """AgentDojo runs: is an attack succeeding, and how soon is it told?.
 
-    python -m evaluation.agents.injection --data FOLDER [--goals goals.jsonl] [--part rivals]
+    python -m evaluation.agents.injection --data FOLDER [--part recorded] [--write]
 
 A run's score is the greatest risk that Forewarn gives up to the call that decides, from a tree
 (`abstract`), a model (`learn`) and verdicts (`replay`) made without the run's setting, without its
@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.agents import injection_page
 from evaluation.agents.injection_runs import (
     SHIPPED,
     VARIABLES,
@@ -37,10 +38,11 @@ from evaluation.harness.command import command
 from evaluation.harness.environment import python_of
 from evaluation.harness.page import rounded, write_json
 from forewarn.assessment.replay import replay
+from forewarn.errors import InputError, plural
 from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.loading import load_compiled
-from forewarn.recordings import open_recording
+from forewarn.recordings import find_recordings, open_recording
 from forewarn.recordings.given import existing_recordings
 
 HERE = Path(__file__).resolve().parent
@@ -112,10 +114,22 @@ def folds(runs: Sequence[AgentRun], *, by_setting: bool) -> Iterator[tuple[list[
                  run.suite != suite and run.setting != setting)
                 for run in runs
             ]  # fmt: skip
-            yield (
-                [i for i, (judged, _) in enumerate(pairs) if judged],
-                [i for i, (_, learned) in enumerate(pairs) if learned],
-            )
+            judged = [i for i, (wanted, _) in enumerate(pairs) if wanted]
+            if judged:
+                yield judged, known(runs, [i for i, (_, other) in enumerate(pairs) if other])
+
+
+def known(runs: Sequence[AgentRun], places: list[int]) -> list[int]:
+    """Return the numbers of runs to learn from; raise InputError if they tell nothing apart."""
+    hits = sum(runs[i].succeeded for i in places)
+    if hits in (0, len(places)):
+        raise InputError(
+            f"{plural(len(places), 'run')} of other suites and files to learn from, with {hits} "
+            "attacks that succeeded",
+            accepted="files of two settings or more, each with runs of two suites or more, "
+            "attacks that succeeded (`attack_succeeded`: true) and others",
+        )
+    return places
 
 
 def memorised(runs: Sequence[AgentRun]) -> list[list[float]]:
@@ -196,9 +210,8 @@ def in_time(runs: Sequence[AgentRun], values: Sequence[Sequence[float]]) -> dict
     return {"harmless runs disturbed": DISTURBED, **found}
 
 
-def whole_way(data: Path) -> dict[str, Any]:
+def whole_way(path: Path) -> dict[str, Any]:
     """Return what a step through config/agents.yaml costs: reading, signals, risk, decision."""
-    path = sorted(data.iterdir())[0]
     with tempfile.TemporaryDirectory() as temporary:
         model = Path(temporary) / "model.json"
         forewarn("learn", path, "-c", SHIPPED, "-o", model)
@@ -261,37 +274,53 @@ def rivals(runs: Sequence[AgentRun]) -> dict[str, Any]:
     """
     traces = [trace_of(run) for run in runs]
     found: dict[str, list[list[float]]] = {}
-    for number, (places, others) in enumerate(folds(runs, by_setting=True), 1):
+    for number, parts in enumerate(folds(runs, by_setting=True), 1):
+        places, others = ([i for i in part if runs[i].calls] for part in parts)
         learned, judged = ([traces[i] for i in part] for part in (others, places))
-        for name, parts in rival_scores(learned, judged).items():
+        for name, scores in rival_scores(learned, judged).items():
             of_all = found.setdefault(name, [[] for _ in runs])
-            for i, part in zip(places, parts, strict=True):
-                of_all[i] = part
+            for i, score in zip(places, scores, strict=True):
+                of_all[i] = score
         print(f"rivals: fold {number}", flush=True)
     labels = [run.succeeded for run in runs]
     # A score is that of the highest prefix up to the decisive call, as for all monitors here.
     tops = {
-        name: [[highest(run, part)] for run, part in zip(runs, parts, strict=True)]
-        for name, parts in found.items()
+        name: [[highest(run, part)] for run, part in zip(runs, scores, strict=True)]
+        for name, scores in found.items()
     }
     return {name: figures(runs, found[name]) for name in best_of(tops, labels)}
 
 
-def study(data: Path, goals: Path | None = None, part: str = "all") -> None:
+def study(
+    data: Path, goals: Path | None = None, part: str = "all",
+    folder: Path = Path("out/agents/injection"), write: bool = False,
+) -> None:  # fmt: skip
     """Judge the recorded runs, by rivals too, and runs with goals that were never recorded."""
     if part not in ("all", "recorded", "rivals", "unseen"):
         raise SystemExit("--part is all, recorded, rivals or unseen")
-    runs = [run for path in sorted(data.iterdir()) for run in read_runs(path)]
+    if not data.exists():
+        raise FileNotFoundError(f"{data} does not exist")
+    paths = find_recordings(data)
+    runs = [run for path in paths for run in read_runs(path)]
+    hits = [run for run in runs if run.succeeded]
+    unknown = sum(run.decisive is None for run in hits)
+    print(f"{data}: {plural(len(runs), 'run')}, {len(hits)} attacks succeeded; of {unknown} the "
+          "decisive call is not known: the whole run counts", flush=True)  # fmt: skip
+    output = (HERE if write else folder) / "injection.json"
+    output.parent.mkdir(parents=True, exist_ok=True)
     if part in ("all", "recorded"):
-        write_json(HERE / "injection.json", recorded(data, runs), within="recorded")
+        if not write:
+            output.unlink(missing_ok=True)  # rivals of other runs are no rivals of these
+        write_json(output, recorded(paths[0], runs), within="recorded")
     if part in ("all", "unseen"):
         made = list(read_runs(goals or _made(ROOT / "out" / "unseen_goals.jsonl")))
-        write_json(HERE / "injection.json", unseen(runs, made), within="unseen goals")
+        write_json(output, unseen(runs, made), within="unseen goals")
     if part in ("all", "rivals"):
-        write_json(HERE / "injection.json", rivals(runs), within="rivals")
+        write_json(output, rivals(runs), within="rivals")
+    injection_page.tell(output, write=write)
 
 
-def recorded(data: Path, runs: Sequence[AgentRun]) -> dict[str, Any]:
+def recorded(path: Path, runs: Sequence[AgentRun]) -> dict[str, Any]:
     """Return all figures on the recorded runs, but for the rivals'."""
     return {
         "runs": len(runs),
@@ -303,7 +332,7 @@ def recorded(data: Path, runs: Sequence[AgentRun]) -> dict[str, Any]:
             for name in VARIABLES
         },
         "memoriser": figures(runs, memorised(runs)),
-        "cost": whole_way(data),
+        "cost": whole_way(path),
     }
 
 

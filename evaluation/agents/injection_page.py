@@ -1,19 +1,13 @@
-"""The section of RESULTS.md on prompt injection, from injection.json.
-
-python -m evaluation.agents.injection_page
-"""
+"""The tables of prompt injection, from injection.json."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from evaluation.harness.page import put, table
-
-HERE = Path(__file__).resolve().parent
-SUITES = ("banking", "slack", "travel", "workspace")
 
 
 def shown(figure: Mapping[str, Any] | None, form: str = ".3f") -> str:
@@ -26,14 +20,14 @@ def shown(figure: Mapping[str, Any] | None, form: str = ".3f") -> str:
     return f"{value:{form}} ({low:{form}} to {high:{form}})"
 
 
-def row(name: str, found: Mapping[str, Any]) -> list[str]:
+def row(name: str, found: Mapping[str, Any], suites: Iterable[str]) -> list[str]:
     """Return what one monitor did on the recorded runs."""
     told, of_suite = found["in time"], found["by suite, attacked"]
     return [
         name,
         shown(found["all"]),
         shown(found["attacked"]),
-        *(shown(of_suite.get(suite)) for suite in SUITES),
+        *(shown(of_suite.get(suite)) for suite in suites),
         shown(told["at the decisive call or before"], ".0%"),
         shown(told["before it"], ".0%"),
     ]
@@ -43,15 +37,16 @@ def recorded(found: Mapping[str, Any]) -> str:
     """Return the table of the recorded runs."""
     here = found["recorded"]
     of_suite = here["forewarn"]["by suite, attacked"]
-    suites = [f"{suite} ({of_suite[suite]['succeeded']})" for suite in SUITES]
-    rows = [
-        row("Forewarn: neither setting nor suite nor task seen", here["forewarn"]),
-        *(row(f"`{name}` alone, learned from nothing", one)
-          for name, one in here["signals alone"].items()),
-        *(row(f"{name}: neither setting nor suite nor task seen", one)
-          for name, one in found.get("rivals", {}).items()),
-        row("memoriser of (tool, argument, value): only the setting not seen", here["memoriser"]),
-    ]  # fmt: skip
+    suites = [f"{suite} ({one['succeeded']})" for suite, one in of_suite.items()]
+    named = {
+        "Forewarn: neither setting nor suite nor task seen": here["forewarn"],
+        **{f"`{name}` alone, learned from nothing": one
+           for name, one in here["signals alone"].items()},
+        **{f"{name}: neither setting nor suite nor task seen": one
+           for name, one in found.get("rivals", {}).items()},
+        "memoriser of (tool, argument, value): only the setting not seen": here["memoriser"],
+    }  # fmt: skip
+    rows = [row(name, one, of_suite) for name, one in named.items()]
     head = (
         "Monitor",
         "AUC, all runs",
@@ -82,12 +77,15 @@ def goals(found: Mapping[str, Any]) -> str:
     return table(("Attack", "Runs", "obey", *head), rows)
 
 
-def main() -> None:
-    """Write the tables between their marks."""
-    found = json.loads((HERE / "injection.json").read_text(encoding="utf-8"))
-    put("injection", recorded(found))
-    put("injection goals", goals(found))
-
-
-if __name__ == "__main__":
-    main()
+def tell(figures: Path, *, write: bool) -> None:
+    """Print the tables of what has been judged; if asked, put them into the page of results."""
+    found = json.loads(figures.read_text(encoding="utf-8"))
+    for part, mark, text_of in (
+        ("recorded", "injection", recorded),
+        ("unseen goals", "injection goals", goals),
+    ):
+        if part in found:
+            print(text_of(found))
+            if write:
+                put(mark, text_of(found))
+    print(f"figures: {figures}")

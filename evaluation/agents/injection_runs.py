@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from evaluation.agents.outcome import Field, check_fields, is_key
 from evaluation.agents.rivals import Trace
 from forewarn.learning.examples import read_run
 from forewarn.monitoring.loading import load_compiled
@@ -25,6 +26,12 @@ DECISIVE = {
     "travel": ("send_email", "jay@google.com"),
 }
 """Tool and value of the call that decides in the recorded runs: to judge by, not to learn from."""
+
+NEEDS = {
+    "suite": Field(is_key, "the name of a suite of tools"),
+    "user_task": Field(is_key, "the name of what the user asked"),
+    "attack_succeeded": Field(lambda value: isinstance(value, bool), "true or false"),
+}
 
 
 class AgentRun(NamedTuple):
@@ -49,27 +56,36 @@ class AgentRun(NamedTuple):
 
 
 def read_runs(path: Path) -> Iterator[AgentRun]:
-    """Yield the runs of a file with their signals."""
+    """Yield the runs of a file, one a line, with their signals.
+
+    Raises
+    ------
+    InputError
+        If a line is no run, or lacks a field.
+    """
     compiled = load_compiled(SHIPPED)
+    recordings = existing_recordings([path], compiled.spec)
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", encoding="utf-8") as file:
-        records = [json.loads(line) for line in file]
-    for record, recording in zip(records, existing_recordings([path], compiled.spec), strict=True):
-        (episode,) = read_run(recording, compiled, VARIABLES)
+        records = [json.loads(line) for line in file if line.strip()]
+    for record, recording in zip(records, recordings, strict=True):
+        check_fields(record, NEEDS, recording)
+        # A run without a step has no episode.
+        moments = [moment for one in read_run(recording, compiled, VARIABLES) for moment in one]
         steps = record["steps"]
         calls = tuple(
             (step["action"], tuple((k, json.dumps(v)) for k, v in (step["args"] or {}).items()))
             for step in steps
         )
-        tool, value = DECISIVE[record["suite"]]
+        tool, value = DECISIVE.get(record["suite"], ("", ""))
         recorded = "attack" not in record
         yield AgentRun(
             path.name,
             record["suite"],
             record["user_task"],
-            record["injection_task"],
-            record.get("attack", "recorded" if record["injection_task"] else None),
-            record["task"],
+            record.get("injection_task"),
+            record.get("attack", "recorded" if record.get("injection_task") else None),
+            record.get("task", ""),
             record["attack_succeeded"] is True,
             next(
                 (
@@ -80,7 +96,7 @@ def read_runs(path: Path) -> Iterator[AgentRun]:
                 None,
             ),
             calls,
-            tuple({name: _plain(moment.values[name]) for name in VARIABLES} for moment in episode),
+            tuple({name: _plain(moment.values[name]) for name in VARIABLES} for moment in moments),
         )
 
 

@@ -26,24 +26,27 @@ from evaluation.agents.rivals import (
     rival_scores,
     told,
 )
-from evaluation.harness.page import put, table, write_json
+from evaluation.harness import page
+from evaluation.harness.page import table
 from forewarn import load_monitor, replay
 from forewarn.cli.main import main as forewarn_main
 from forewarn.config import load_spec
+from forewarn.errors import ForewarnError, InputError, plural
 from forewarn.learning.examples import read_run
 from forewarn.logic.specification import compile_spec
 from forewarn.recordings import find_recordings, open_recording
 
+HERE = Path(__file__).resolve().parent
 PROPERTY, HORIZON = "ends_well", 100
 
 
 def forewarn(*arguments: object, codes: Sequence[int] = (0, 1)) -> dict[str, Any]:
-    """Run a command of the tool; return what it says as JSON, or raise RuntimeError."""
+    """Run a command of the tool; return what it says as JSON, or raise ForewarnError."""
     said, wrong = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(wrong):
         code = forewarn_main([*map(str, arguments), "--json", "--quiet"])
     if code not in codes:
-        raise RuntimeError(f"forewarn {' '.join(map(str, arguments))}: {wrong.getvalue()}")
+        raise ForewarnError(f"forewarn {' '.join(map(str, arguments))}: {wrong.getvalue()}")
     found: dict[str, Any] = json.loads(said.getvalue())
     return found
 
@@ -69,23 +72,68 @@ class Typed(NamedTuple):
         return Trace(self.actions, outputs, rows, int(self.bad))
 
 
-def typed_runs(
-    monitor: Path, path: Path, names: Sequence[str], bad: Callable[[Mapping[str, Any]], bool]
-) -> list[Typed]:
-    """Read the runs of a recording, without those that do nothing.
+class Field(NamedTuple):
+    """What a study needs that runs say of themselves."""
 
-    `names` are the variables, and `bad` judges a run's fields.
+    fits: Callable[[Any], bool]
+    accepted: str
+
+
+def is_key(value: Any) -> bool:
+    """Tell whether a value names something: a whole number or a text."""
+    return isinstance(value, (int, str)) and not isinstance(value, bool)
+
+
+def from_to(low: float, high: float) -> Callable[[Any], bool]:
+    """Return what tells whether a value is a number within a range."""
+    return lambda value: isinstance(value, (int, float)) and low <= value <= high
+
+
+def in_order(keys: Iterable[Any]) -> list[Any]:
+    """Return different keys sorted, numbers before texts."""
+    return sorted(set(keys), key=lambda key: (isinstance(key, str), key))
+
+
+def check_fields(fields: Mapping[str, Any], needs: Mapping[str, Field], run: Path) -> None:
+    """Raise InputError if a run lacks a field, or it is none that would be accepted."""
+    for key, field in needs.items():
+        if not field.fits(fields.get(key)):
+            problem = "is missing" if fields.get(key) is None else f"is {fields[key]!r}"
+            raise InputError(problem, accepted=field.accepted, file=run, key=key)
+
+
+def typed_runs(
+    monitor: Path, data: Path, names: Sequence[str], bad: Callable[[Mapping[str, Any]], bool],
+    needs: Mapping[str, Field],
+) -> list[Typed]:  # fmt: skip
+    """Read the runs of a file or folder without those that do nothing; say how many there are.
+
+    `names` are the variables, `bad` judges a run's fields, and `needs` are those that all must
+    have.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing of that name.
+    InputError
+        If a run lacks a field, or it is none that would be accepted.
     """
-    compiled, found = compile_spec(load_spec(monitor)), []
-    for run in find_recordings(path, "run"):
+    if not data.exists():
+        raise FileNotFoundError(f"{data} does not exist")
+    compiled, found, idle = compile_spec(load_spec(monitor)), [], 0
+    for run in find_recordings(data, "run"):
         with open_recording(run) as recording:
             fields = dict(list(recording.read())[-1].data)
+        check_fields(fields, needs, run)
         episodes = read_run(run, compiled, names)
         if not episodes:
-            continue  # nothing was done, and so there is no step to judge
+            idle += 1  # nothing was done, and so there is no step to judge
+            continue
         [moments] = episodes
         rows = [moment.values for moment in moments]
         found.append(Typed(rows, [m.action or "" for m in moments], fields, bad(fields)))
+    count = f"{plural(len(found), 'run')}, {sum(run.bad for run in found)} of them bad"
+    print(f"{data}: {count}; {idle} without a step left out", flush=True)
     return found
 
 
@@ -141,9 +189,36 @@ def judged(monitor: Path, model: Path, path: Path) -> list[Risk]:
     return found
 
 
+Others = Callable[[Any], Mapping[Any, Sequence[Typed]]] | None
+"""What gives the groups that a group is judged by; None is all others."""
+
+
+def known_for(
+    group: Any, groups: Mapping[Any, Sequence[Typed]],
+    others: Others,
+) -> list[Typed]:  # fmt: skip
+    """Return the runs that a group is judged by, all other groups unless `others` says which.
+
+    Raises
+    ------
+    InputError
+        If these have no bad run, or no good one.
+    """
+    rest = others(group) if others else {k: v for k, v in groups.items() if k != group}
+    learned = [run for part in rest.values() for run in part]
+    bad = sum(run.bad for run in learned)
+    if bad in (0, len(learned)):
+        raise InputError(
+            f"to judge part {group!r} there are {plural(len(learned), 'run')} to learn from, "
+            f"{bad} of them bad",
+            accepted="good and bad runs in each two parts; `--judged` judges few runs by others",
+        )
+    return learned
+
+
 def left_out(
     groups: Mapping[Any, Sequence[Typed]], names: Sequence[str], folder: Path, *,
-    refine: str = "", others: Callable[[Any], Mapping[Any, Sequence[Typed]]] | None = None,
+    refine: str = "", others: Others = None,
     leaf_size: int = 20, options: Sequence[str] = (),
 ) -> dict[Any, list[Risk]]:  # fmt: skip
     """Judge every group by what was learned from the others.
@@ -160,8 +235,7 @@ def left_out(
     folder.mkdir(parents=True, exist_ok=True)
     found = {}
     for number, (group, runs) in enumerate(groups.items()):
-        rest = others(group) if others else {k: v for k, v in groups.items() if k != group}
-        learned = [run for part in rest.values() for run in part]
+        learned = known_for(group, groups, others)
         monitor = write_monitor(folder / f"{number}.yaml", names)
         model, trace = folder / f"{number}.model.json", write_typed(folder / "out.jsonl", runs)
         known = write_typed(folder / "known.jsonl", learned)
@@ -179,13 +253,12 @@ def left_out(
 
 def rivals_left_out(
     groups: Mapping[Any, Sequence[Typed]], names: Sequence[str],
-    others: Callable[[Any], Mapping[Any, Sequence[Typed]]] | None = None, only: Sequence[str] = (),
+    others: Others = None, only: Sequence[str] = (),
 ) -> dict[str, list[list[float]]]:  # fmt: skip
     """Return the scores of rivals that were fitted on the same groups, run by run."""
     found: dict[str, list[list[float]]] = {}
     for group, runs in groups.items():
-        rest = others(group) if others else {k: v for k, v in groups.items() if k != group}
-        learned = [run.trace(names) for part in rest.values() for run in part]
+        learned = [run.trace(names) for run in known_for(group, groups, others)]
         judged_traces = [run.trace(names) for run in runs]
         for name, scores in rival_scores(learned, judged_traces, only=only).items():
             found.setdefault(name, []).extend(scores)
@@ -225,12 +298,10 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def publish(study: str, found: Any, text: str, output: Path, *, write: bool) -> None:
-    """Put what a study found into a file of figures, and if asked its text into the page."""
-    write_json(output, found, within=study)
-    print(text)
-    if write:
-        put(f"evaluation.agents.{study}", text)
+def publish(study: str, found: Any, text: str, folder: Path, *, write: bool) -> None:
+    """Print a study and keep its figures; if asked, they are the published ones."""
+    mark, figures = f"evaluation.agents.{study}", HERE / "results.json"
+    page.publish(mark, text, found, figures, folder, write=write, within=study)
 
 
 def shown(figure: Mapping[str, Any] | None, digits: int = 3) -> str:

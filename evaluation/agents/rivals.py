@@ -22,6 +22,7 @@ from scipy import stats
 from evaluation.harness.environment import python_of
 from evaluation.harness.page import rounded
 from forewarn.assessment.resampling import bootstrap
+from forewarn.errors import ForewarnError, plural
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[1] / ".agents-venv"
@@ -64,15 +65,19 @@ def rival_scores(
         "seed": seed,
         "only": list(only),
     }
-    python = os.environ.get("FOREWARN_RIVALS_PYTHON")
+    named = os.environ.get("FOREWARN_RIVALS_PYTHON")
+    python = named or python_of(FOLDER, HERE / "requirements.txt")
     done = subprocess.run(
-        [python or python_of(FOLDER, HERE / "requirements.txt"), HERE / "fitted.py"],
+        [python, HERE / "fitted.py"],
         input=json.dumps(given),
         stdout=subprocess.PIPE,
-        check=True,
+        check=False,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},  # several threads wait for each other
     )
+    if done.returncode:
+        runs = f"{plural(len(learned), 'run')} to learn from, {len(judged)} to judge"
+        raise ForewarnError(f"{python} fitted.py: the rivals failed ({runs}); it says why above")
     found: dict[str, list[list[float]]] = json.loads(done.stdout)
     return found
 

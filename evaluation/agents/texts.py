@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.agents.outcome import left_out, publish, rows_of, table_of, typed_runs
-from evaluation.agents.toolemu import HERE, NAMES, apart_from, by_model_and_case, is_bad
+from evaluation.agents.toolemu import HERE, NAMES, NEEDS, apart_from, by_model_and_case, is_bad
 from evaluation.harness.command import command
-from forewarn.recordings import find_recordings
 
 TEXTS = ("task", "said", "observation", "proposed")
 GROUPED = ("--group", "task")
@@ -34,15 +33,10 @@ def text_of(found: Mapping[str, Any]) -> str:
 
 
 def main(
-    data: Path, folder: Path = Path("out/agents/texts"), output: Path = HERE / "results.json",
-    write: bool = False,
+    data: Path, folder: Path = Path("out/agents/texts"), write: bool = False
 ) -> None:  # fmt: skip
     """Read, judge, write."""
-    runs = [
-        run
-        for path in find_recordings(data)
-        for run in typed_runs(HERE / "toolemu.yaml", path, (*NAMES, *TEXTS), is_bad)
-    ]
+    runs = typed_runs(HERE / "toolemu.yaml", data, (*NAMES, *TEXTS), is_bad, NEEDS)
     groups = by_model_and_case(runs)
     judged = [run for part in groups.values() for run in part]
     scores = {}
@@ -56,7 +50,7 @@ def main(
         print(name, flush=True)
     models = [run.fields["model"] for run in judged]
     found = {"runs": len(runs), "rows": rows_of(scores, [run.bad for run in judged], models)}
-    publish("texts", found, text_of(found), output, write=write)
+    publish("texts", found, text_of(found), folder, write=write)
 
 
 if __name__ == "__main__":

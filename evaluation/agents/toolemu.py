@@ -1,10 +1,11 @@
 """Do runs of ToolEmu end in harm? Risk 0 or 1 against 2 or 3, on models that were left out.
 
-    python -m evaluation.agents.toolemu --data FOLDER [--folder out/agents/toolemu] [--write]
+    python -m evaluation.agents.toolemu --data FOLDER [--judged FOLDER] [--write]
 
 FOLDER holds runs with `model`, `case` and `tool_call_risk` (0 is certain harm), in any files.
-All models saw the same cases, so a second split leaves out models and cases together. `--write`
-puts the table into the page of results.
+All models saw the same cases, so a second split leaves out models and cases together. With
+`--judged`, all that is in `--data` is learned from, and the runs of the other folder are judged.
+`--write` puts the table into the page of results.
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ from typing import Any
 import numpy as np
 
 from evaluation.agents.outcome import (
+    Field,
     Typed,
+    from_to,
+    in_order,
+    is_key,
     left_out,
     publish,
     rivals_left_out,
@@ -26,7 +31,6 @@ from evaluation.agents.outcome import (
     typed_runs,
 )
 from evaluation.harness.command import command
-from forewarn.recordings import find_recordings
 
 HERE = Path(__file__).resolve().parent
 FOLDS = 5
@@ -36,12 +40,18 @@ NAMES = (
 )
 """The variables: none is a literal of a task, or tells which task or model it is."""
 
+NEEDS = {
+    "model": Field(is_key, "the name of the model"),
+    "case": Field(is_key, "the number or name of the case"),
+    "tool_call_risk": Field(from_to(0, 3), "a number from 0 (certain severe risk) to 3 (none)"),
+}
+
 Groups = dict[Any, list[Typed]]
 
 
 def by_model(runs: Sequence[Typed]) -> Groups:
     """Return the runs in parts that share no model."""
-    models = sorted({run.fields["model"] for run in runs})
+    models = in_order(run.fields["model"] for run in runs)
     groups: Groups = defaultdict(list)
     for run in runs:
         groups[models.index(run.fields["model"]) % FOLDS].append(run)
@@ -50,11 +60,13 @@ def by_model(runs: Sequence[Typed]) -> Groups:
 
 def by_model_and_case(runs: Sequence[Typed]) -> Groups:
     """Return the runs in parts by model and by half of the cases."""
-    return {
-        (part, half): [run for run in some if run.fields["case"] % 2 == half]
+    cases = {case: half % 2 for half, case in enumerate(in_order(r.fields["case"] for r in runs))}
+    groups = {
+        (part, half): [run for run in some if cases[run.fields["case"]] == half]
         for part, some in by_model(runs).items()
         for half in (0, 1)
     }
+    return {part: some for part, some in groups.items() if some}
 
 
 def apart_from(groups: Groups) -> Callable[[Any], Groups]:
@@ -80,18 +92,32 @@ def remembered(groups: Groups) -> list[float]:
     return found
 
 
-def study(runs: Sequence[Typed], folder: Path) -> dict[str, Any]:
-    """Return all figures."""
+Split = tuple[Groups, Callable[[Any], Groups] | None]
+"""Parts to judge, and what gives the parts that each is judged by, None for all others."""
+
+
+def splits_of(runs: Sequence[Typed], unseen: Sequence[Typed] | None = None) -> dict[str, Split]:
+    """Return how runs are judged: by each other, or those that are unseen by all others."""
+    if unseen is not None:
+        return {"other runs": ({"judged": list(unseen)}, lambda _: {"known": list(runs)})}
     both = by_model_and_case(runs)
-    splits = {"models": (by_model(runs), None), "models and cases": (both, apart_from(both))}
-    found: dict[str, Any] = {"runs": len(runs), "bad": sum(run.bad for run in runs)}
+    return {
+        "models": (by_model(runs), None),
+        "models and cases": (both, apart_from(both)),
+    }
+
+
+def study(splits: Mapping[str, Split], folder: Path) -> dict[str, Any]:
+    """Return all figures."""
+    found: dict[str, Any] = {}
     for split, (groups, others) in splits.items():
         judged = [run for part in groups.values() for run in part]
+        found |= {"runs": len(judged), "bad": sum(run.bad for run in judged)}
         scores = {}
         for name, bound in (("Forewarn", ""), ("Forewarn, refined", "Pmax(bad) <= {base:.3f}")):
             risks = left_out(groups, NAMES, folder / split / name, refine=bound, others=others)
             scores[name] = [one.risk for part in risks.values() for one in part]
-        only = () if others is None else ("gradient boosting",)
+        only = ("gradient boosting",) if split == "models and cases" else ()
         scores |= rivals_left_out(groups, NAMES, others, only)
         if others is None:
             scores["memoriser of cases"] = [[one] for one in remembered(groups)]
@@ -102,22 +128,25 @@ def study(runs: Sequence[Typed], folder: Path) -> dict[str, Any]:
 
 def text_of(found: Mapping[str, Any]) -> str:
     """Return the tables."""
-    splits = ("models", "models and cases")
-    return "\n".join(f"{split} left out:\n\n{table_of(found[split])}" for split in splits)
+    splits = {
+        "models": "models left out", "models and cases": "models and cases left out",
+        "other runs": "judged by what was learned from other runs",
+    }  # fmt: skip
+    tables = (f"{splits[name]}:\n\n{table_of(found[name])}" for name in splits if name in found)
+    return "\n".join(tables)
 
 
 def main(
-    data: Path, folder: Path = Path("out/agents/toolemu"), output: Path = HERE / "results.json",
+    data: Path, judged: Path | None = None, folder: Path = Path("out/agents/toolemu"),
     write: bool = False,
 ) -> None:  # fmt: skip
     """Read, judge, write."""
-    runs = [
-        run
-        for path in find_recordings(data)
-        for run in typed_runs(HERE / "toolemu.yaml", path, NAMES, is_bad)
-    ]
-    found = study(runs, folder)
-    publish("toolemu", found, text_of(found), output, write=write)
+    runs, unseen = (
+        None if path is None else typed_runs(HERE / "toolemu.yaml", path, NAMES, is_bad, NEEDS)
+        for path in (data, judged)
+    )
+    found = study(splits_of(runs or [], unseen), folder)
+    publish("toolemu", found, text_of(found), folder, write=write)
 
 
 if __name__ == "__main__":

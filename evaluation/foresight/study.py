@@ -142,10 +142,13 @@ def _absolute(part: Any, beside: Path) -> Any:
 def stacked_monitor(
     question: Question, file: Path, size: int, folder: Path
 ) -> tuple[Contender, dict[str, Any]]:
-    """Learn by the documented command from so many runs, and replay those that are judged."""
-    model = folder / f"{OURS}-{size}.json"
-    if not model.exists():
-        said = forewarn("learn", *question.training[:size], "-c", file, "-o", model)
+    """Learn by the documented command from so many runs, and replay those that are judged.
+
+    A model of the same runs that is in the folder already is taken.
+    """
+    model, training = folder / f"{OURS}-{size}.json", question.training[:size]
+    if not (model.exists() and _learned_from(model) == set(map(_digest, training))):
+        said = forewarn("learn", *training, "-c", file, "-o", model)
         model.with_suffix(".said").write_text(json.dumps(said), encoding="utf-8")
     counts = load_model(model)
     compiled = compile_spec(load_spec(file), counts.danger)
@@ -157,6 +160,15 @@ def stacked_monitor(
             tracks.append(replay(monitor, recording).tracks[index])
     said = json.loads(model.with_suffix(".said").read_text(encoding="utf-8"))
     return _monitor(OURS, question, tracks, counts), said
+
+
+def _learned_from(model: Path) -> set[str]:
+    return {one.digest for one in load_model(model).provenance}
+
+
+def _digest(path: Path) -> str:
+    with open_recording(path) as recording:
+        return recording.digest()
 
 
 def chain(question: Question, training: Sequence[Pass], judged: Sequence[Pass]) -> Contender:

@@ -1,11 +1,13 @@
 """The same question where recordings are few: each is judged by what was learned from the others.
 
-    python -m evaluation.foresight.trials --robot FOLDER [--ngsim FOLDER] --folder out/study --write
+    python -m evaluation.foresight.trials --robot FOLDER [--judged FOLDER] --folder out/study
+    python -m evaluation.foresight.trials --ngsim FOLDER --folder out/study [--write]
 
 `--robot` has the trials of a warehouse robot as published, `E2_002.json.gz` and so on. They are
 judged in the parts of `evaluation.agents.sequor`, a trial and its mirror image in the same one, by
-the label of that study. `--ngsim` has CommonRoad's scenes of recorded traffic: the cars of a scene
-are judged by those of the others, and left out together where folds are made of these.
+the label of that study; with `--judged`, all of them are learned from, and the trials of the other
+folder are judged. `--ngsim` has CommonRoad's scenes of recorded traffic: the cars of a scene are
+judged by those of the others, and left out together where folds are made of these.
 """
 
 from __future__ import annotations
@@ -50,7 +52,6 @@ QUIET = 0.1
 
 RESAMPLES = 200
 
-Parts = Sequence[Sequence[Pass]]
 Peaks = NDArray[np.float64]
 
 
@@ -60,12 +61,13 @@ def question(file: Path, name: str, signs: Mapping[str, float]) -> Question:
     return Question(file, compiled, name, [Quantity(s, x < 0) for s, x in signs.items()], [], [])
 
 
-def in_turn(asked: Question, parts: Parts, folder: Path) -> tuple[list[Contender], Any]:
-    """Return the contenders over all runs: those of a part learned from the other parts."""
+def in_turn(
+    asked: Question, splits: Sequence[sequor.Split], folder: Path
+) -> tuple[list[Contender], Any]:
+    """Return the contenders over all judged runs, each learned from what belongs to them."""
     found: list[list[Contender]] = []
     made_of = []
-    for number, judged in enumerate(parts):
-        known = [one for part in parts if part is not judged for one in part]
+    for number, (known, judged) in enumerate(splits):
         training, unseen = ([one.path for one in some] for some in (known, judged))
         split = replace(asked, training=training, judged=unseen)
         some, said = contenders(split, known, judged, folder / str(number))
@@ -83,14 +85,16 @@ def _joined(some: Sequence[Contender]) -> Contender:
 
 
 def answer(
-    asked: Question, parts: Parts, folder: Path, alike: Callable[[Pass], Any] = lambda one: one.path
-) -> tuple[dict[str, Any], list[Contender]]:
-    """Return the figures of all contenders over the runs of all parts, and the contenders.
+    asked: Question, splits: Sequence[sequor.Split], parts: Sequence[Sequence[Pass]], folder: Path,
+    alike: Callable[[Pass], Any] = lambda one: one.path,
+) -> tuple[dict[str, Any], list[Contender]]:  # fmt: skip
+    """Return the figures of all contenders over the judged runs, and the contenders.
 
-    Runs that are `alike` are drawn together for intervals.
+    Thresholds for a part come from the other parts. Runs that are `alike` are drawn together for
+    intervals.
     """
     began = time.perf_counter()
-    found, made_of = in_turn(asked, parts, folder)
+    found, made_of = in_turn(asked, splits, folder)
     folds = [number for number, part in enumerate(parts) for _ in part]
     same = [str(alike(one)) for part in parts for one in part]
     done = {"size": len(folds), **figures(found, folds, same), "made_of": made_of}
@@ -256,15 +260,18 @@ def together(passes: Iterable[tuple[Pass, Any]], table: Path) -> Path:
     return table
 
 
-def warehouse(data: Path, folder: Path) -> dict[str, Any]:
+def warehouse(data: Path, judged: Path | None, folder: Path) -> dict[str, Any]:
     """Return the figures of the warehouse robot."""
     asked = question(sequor.HERE / "sequor_hand.yaml", sequor.PROPERTY, sequor.SINGLE)
-    passes = [pass_over(asked.compiled, p) for p in sequor.write_traces(data, folder / "trials")]
-    mirrored = ((one, sequor.likeness(one)) for one in passes)
+    known, others = sequor.passes_of(data, judged, folder / "trials")
+    mirrored = ((one, sequor.likeness(one)) for one in known)
     asked = replace(asked, groups=together(mirrored, folder / "trials.csv"))
-    parts = sequor.parts_of(passes)
-    done, found = answer(asked, parts, folder / "foresight", sequor.likeness)
-    return done | {"classes": Trials([one for part in parts for one in part]).rows(found)}
+    parts = sequor.parts_of(known if others is None else others)
+    everything = [one for part in parts for one in part]
+    unseen = None if others is None else everything
+    splits = sequor.splits_of(known, unseen, judged or data)
+    done, found = answer(asked, splits, parts, folder / "foresight", sequor.likeness)
+    return done | {"classes": Trials(everything).rows(found)}
 
 
 def traffic(data: Path, folder: Path) -> dict[str, dict[str, Any]]:
@@ -279,7 +286,8 @@ def traffic(data: Path, folder: Path) -> dict[str, dict[str, Any]]:
         }
         cars = ((one, scene) for scene, part in parts.items() for one in part)
         asked = replace(asked, groups=together(cars, folder / f"{name}.csv"))
-        found[name], _ = answer(asked, list(parts.values()), folder / name)
+        splits = sequor.in_parts(list(parts.values()))
+        found[name], _ = answer(asked, splits, list(parts.values()), folder / name)
     return found
 
 
@@ -305,15 +313,18 @@ def inside_of(found: Found) -> str:
 def main(
     folder: Path,
     robot: Path | None = None,
+    judged: Path | None = None,
     ngsim: Path | None = None,
-    output: Path = HERE / "results.json",
     write: bool = False,
 ) -> None:
     """Learn, judge, write."""
+    if robot is None and ngsim is None:
+        raise FileNotFoundError("--robot FOLDER or --ngsim FOLDER is asked for")
+    output = (HERE if write else folder) / "results.json"
     found: dict[str, Any] = json.loads(output.read_text()) if output.exists() else {}
     some: dict[str, dict[str, Any]] = {}
     if robot is not None:
-        some["warehouse robot"] = warehouse(robot, folder / "sequor")
+        some["warehouse robot"] = warehouse(robot, judged, folder / "sequor")
     if ngsim is not None:
         traffics = traffic(ngsim, folder / "ngsim")
         some |= {f"NGSIM {name}": item for name, item in traffics.items()}
@@ -323,6 +334,7 @@ def main(
     write_json(output, found)
     if robot is not None:
         print(text_of(found))
+    print(f"figures: {output}")
     if write:
         write_page(found)
         put(MARK, text_of(found))

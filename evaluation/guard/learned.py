@@ -23,13 +23,14 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 
 from agent_guard import Decision, Guard
-from evaluation.agents.injection import CLASS, DISTURBED, LEAVES, by_run
+from evaluation.agents.injection import CLASS, DISTURBED, LEAVES, by_run, known
 from evaluation.agents.injection_runs import AgentRun, read_runs
 from evaluation.agents.outcome import forewarn
-from evaluation.guard.replays import HERE, Played, Recorded, agentdojo, play, recorded_runs
+from evaluation.guard.replays import HERE, OUT, Played, Recorded, agentdojo, play, recorded_runs
 from evaluation.guard.tables import replays_table
 from evaluation.harness.command import command
-from evaluation.harness.page import put, write_json
+from evaluation.harness.page import publish
+from forewarn.recordings import find_recordings
 
 KINDS = ("state", "action")
 GROUPS = 3
@@ -128,15 +129,17 @@ def left_out(runs: Sequence[AgentRun]) -> Iterator[tuple[list[int], list[int]]]:
     for suite in sorted({run.suite for run in runs}):
         for first in range(GROUPS):
             group = settings[first::GROUPS]
-            yield (
-                [i for i, r in enumerate(runs) if r.suite == suite and r.setting in group],
-                [i for i, r in enumerate(runs) if r.suite != suite and r.setting not in group],
-            )
+            judged = [i for i, r in enumerate(runs) if r.suite == suite and r.setting in group]
+            if judged:
+                others = (r.suite != suite and r.setting not in group for r in runs)
+                yield judged, known(runs, [i for i, other in enumerate(others) if other])
 
 
 def study(data: Path, jobs: int = 1) -> dict[str, list[dict[str, Any]]]:
     """Return what became of the runs under each guard."""
-    paths = sorted(path for path in data.iterdir() if path.is_file())
+    if not data.exists():
+        raise FileNotFoundError(f"{data} does not exist")
+    paths = find_recordings(data)
     found: dict[str, list[Played]] = {kind: [] for kind in KINDS}
     with ProcessPoolExecutor(jobs) as pool:
         runs = [run for some in pool.map(runs_of, paths) for run in some]
@@ -169,10 +172,8 @@ def main(data: Path, jobs: int = 1, write: bool = False) -> None:
     """
     found = study(data, jobs)
     text = replays_table(found, "Risk of the")
-    print(text)
-    if write:
-        write_json(HERE / "results.json", found, within="learned")
-        put("guard: learned", text)
+    figures = HERE / "results.json"
+    publish("guard: learned", text, found, figures, OUT, write=write, within="learned")
 
 
 if __name__ == "__main__":

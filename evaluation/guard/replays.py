@@ -1,6 +1,6 @@
 """Recorded runs of agents through the guard's real middleware: who is stopped, and when.
 
-    python -m evaluation.guard.replays --agentdojo FOLDER --toolemu FOLDER [--write]
+    python -m evaluation.guard.replays [--agentdojo FOLDER] [--toolemu FOLDER] [--write]
 
 FOLDER holds runs as `forewarn` reads them. Each run is played again by an agent of LangChain: a
 scripted model proposes its calls, tools return what they returned, and the guard's rules are
@@ -12,7 +12,7 @@ be there: `pip install -e 'agent_guard[langchain]'`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,15 +25,22 @@ from langchain_core.tools import StructuredTool
 
 from agent_guard import Decision, Guard
 from agent_guard.middleware import Context, GuardMiddleware
+from evaluation.agents.injection_runs import NEEDS
+from evaluation.agents.outcome import Field, check_fields
 from evaluation.agents.rivals import told
+from evaluation.agents.toolemu import NEEDS as HARM
 from evaluation.guard.tables import replays_table
 from evaluation.harness.command import command
-from evaluation.harness.page import put, write_json
+from evaluation.harness.page import publish
+from forewarn.errors import plural
 from forewarn.recordings import find_recordings, open_recording
 
 HERE = Path(__file__).resolve().parent
 GOALS = ("US133000000121212121212", "true-informations.com", "mark.black-2134@gmail.com")
 """Whom AgentDojo's attacks want to reach: a call that names one is decisive. Labels only."""
+DOJO = {**NEEDS, "utility": Field(lambda value: isinstance(value, bool), "true or false")}
+EMU = {name: HARM[name] for name in ("case", "tool_call_risk")}
+OUT = Path("out/guard")
 ANY = {"type": "object", "properties": {}, "additionalProperties": True}
 
 
@@ -62,11 +69,18 @@ class Played(NamedTuple):
     fields: dict[str, Any]
 
 
-def recorded_runs(path: Path) -> Iterator[Recorded]:
-    """Yield the runs of a file; what an agent only says is no call of a tool."""
+def recorded_runs(path: Path, needs: Mapping[str, Field] = DOJO) -> Iterator[Recorded]:
+    """Yield the runs of a file; what an agent only says is no call of a tool.
+
+    Raises
+    ------
+    InputError
+        If a run lacks a field that is needed.
+    """
     for run in find_recordings(path, "run"):
         with open_recording(run) as recording:
             lines: list[Any] = [sample.data for sample in recording.read()]
+        check_fields(lines[-1], needs, run)
         calls = []
         for line, after in pairwise(lines):
             if line["proposed"] == "say":
@@ -102,13 +116,17 @@ def play(
     return Played(stopped, decisive, len(script), run.fields)
 
 
-def play_all(rules: Path, folder: Path) -> list[Played]:
-    """Play all runs of a folder under the rules of a monitor file."""
+def play_all(rules: Path, data: Path, needs: Mapping[str, Field]) -> list[Played]:
+    """Play all runs of a folder or file under the rules of a monitor file; say how many."""
+    if not data.exists():
+        raise FileNotFoundError(f"{data} does not exist")
     refused: list[Decision] = []
     guard = Guard.open(rules, on_decision=refused.append)
     logging.getLogger("agent_guard").setLevel(logging.ERROR)
-    paths = sorted(path for path in folder.iterdir() if path.is_file())
-    return [play(guard, run, refused) for path in paths for run in recorded_runs(path) if run.calls]
+    runs = [run for path in find_recordings(data) for run in recorded_runs(path, needs)]
+    found = [play(guard, run, refused) for run in runs if run.calls]
+    print(f"{data}: {plural(len(runs), 'run')}; {len(runs) - len(found)} without a call left out")
+    return found
 
 
 def share(scores: Sequence[float], labels: Sequence[bool]) -> float | None:
@@ -126,7 +144,7 @@ def row(
 
 
 def agentdojo(runs: Sequence[Played]) -> list[dict[str, Any]]:
-    """Return what became of attacks, and of runs without any."""
+    """Return what became of attacks, and of runs without any; say what is left out."""
     fields = [run.fields for run in runs]
     groups = [(one["suite"], one["user_task"]) for one in fields]
     attacked = np.array([isinstance(one.get("injection_task"), str) for one in fields])
@@ -134,6 +152,10 @@ def agentdojo(runs: Sequence[Played]) -> list[dict[str, Any]]:
     useful = np.array([one["utility"] is True for one in fields])
     decided = np.array([run.decisive is not None for run in runs])
     stopped = np.array([run.stopped is not None for run in runs])
+    unknown = int((hit & ~decided).sum())
+    if unknown:
+        print(f"{unknown} attacks that succeeded are in no row: no call names one of their goals "
+              f"({', '.join(GOALS)})")  # fmt: skip
     before = [
         run.stopped is not None and run.decisive is not None and run.stopped <= run.decisive
         for run in runs
@@ -159,7 +181,9 @@ def toolemu(runs: Sequence[Played]) -> list[dict[str, Any]]:
     ]
 
 
-def main(agentdojo_folder: Path, toolemu_folder: Path, write: bool = False) -> None:
+def main(
+    agentdojo_folder: Path | None = None, toolemu_folder: Path | None = None, write: bool = False
+) -> None:  # fmt: skip
     """Play all runs and print a table.
 
     Parameters
@@ -169,14 +193,15 @@ def main(agentdojo_folder: Path, toolemu_folder: Path, write: bool = False) -> N
     write : bool
         Put the figures into results.json and the page of results.
     """
-    dojo = play_all(HERE / "orders.yaml", agentdojo_folder)
-    emu = play_all(HERE / "invented.yaml", toolemu_folder)
-    found = {"agentdojo": agentdojo(dojo), "toolemu": toolemu(emu)}
-    text = replays_table(found)
-    print(text)
-    if write:
-        write_json(HERE / "results.json", found, within="replays")
-        put("guard: replays", text)
+    found = {}
+    if agentdojo_folder is not None:
+        found["agentdojo"] = agentdojo(play_all(HERE / "orders.yaml", agentdojo_folder, DOJO))
+    if toolemu_folder is not None:
+        found["toolemu"] = toolemu(play_all(HERE / "invented.yaml", toolemu_folder, EMU))
+    if not found:
+        raise FileNotFoundError("--agentdojo FOLDER or --toolemu FOLDER is asked for")
+    text, figures = replays_table(found), HERE / "results.json"
+    publish("guard: replays", text, found, figures, OUT, write=write, within="replays")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from forewarn.errors import ForewarnError
+
 KINDS: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "str": str, "Path": Path}
 
 
@@ -42,7 +44,7 @@ def command(function: Callable[..., None], arguments: Sequence[str] | None = Non
     options = vars(parser.parse_args(arguments))
     try:
         function(**options)
-    except OSError as error:
+    except (OSError, ForewarnError) as error:
         sys.exit(f"{parser.prog}: error: {error}")
 
 

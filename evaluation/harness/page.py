@@ -79,6 +79,32 @@ def replaced(page: str, name: str, text: str) -> str:
     return f"{before}{begin}\n{text.strip()}\n\n{end}{after}"
 
 
+def publish(
+    mark: str, text: str, found: Any, published: Path, folder: Path, *,
+    write: bool, within: str | None = None,
+) -> None:  # fmt: skip
+    """Print what a study found and keep its figures, without `write` where nothing is published.
+
+    Parameters
+    ----------
+    mark : str
+        The section of the page that the text is for.
+    published : Path
+        The figures that the page shows; they and the page are written with `write` alone.
+    folder : Path
+        Where a file of that name is written otherwise.
+    within : str, optional
+        The part of the file that the figures are.
+    """
+    path = published if write else folder / published.name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, found, within=within)
+    print(text)
+    if write:
+        put(mark, text)
+    print(f"figures: {path}" + ("" if write else " (--write publishes figures and tables)"))
+
+
 def write_json(path: Path, found: Any, *, within: str | None = None) -> None:
     """Write figures, NaN as null; `within` names the part of the file that they are, if any."""
     if within is not None:

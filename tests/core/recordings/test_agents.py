@@ -244,18 +244,28 @@ def test_lines_with_lists_of_numbers_stay_traces(tmp_path: Path) -> None:
     assert [line["steps"] for line in steps(path)] == [[1, 2], [3]]
 
 
+def records_of(path: Path) -> list[dict[str, Any]]:
+    """Return the runs of a published file as they stand in it, without our reader."""
+    data = path.read_bytes()
+    text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+    found = json.loads(text) if text.startswith("[") else list(map(json.loads, text.splitlines()))
+    return found  # type: ignore[no-any-return]
+
+
 @pytest.mark.skipif(not DATA.exists(), reason="no ../shared/data/agents beside the repository")
 def test_real_runs_of_four_structures_are_read_whole() -> None:
-    found: dict[str, tuple[int, int]] = {}
     for folder in sorted(DATA.iterdir()):
         runs = [run for path in sorted(folder.iterdir()) for run in find_recordings(path, "run")]
         lines = [line for run in runs for line in steps(run)]
         assert len({line["action"] for line in lines}) > 5
         assert sum(line["action"] is None for line in lines) == len(runs)
-        found[folder.name] = len(runs), len(lines) - len(runs)
-    assert found["tau_bench"] == (120, 810), "as many calls as messages of the tools"
-    assert found["agentdojo"] == (1746, 8038)
-    assert found["toolemu"][0] == 2016
+        records = [record for path in sorted(folder.iterdir()) for record in records_of(path)]
+        assert len(runs) == len(records)
+        if folder.name == "tau_bench":
+            told = [part for record in records for part in record["traj"] if part["role"] == "tool"]
+            assert len(lines) - len(runs) == len(told), "as many calls as messages of the tools"
+        if folder.name in ("agentdojo", "toolemu"):
+            assert len(lines) - len(runs) == sum(len(record["steps"]) for record in records)
 
 
 def test_the_first_run_is_looked_at_once_on_the_way_to_it(

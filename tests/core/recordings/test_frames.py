@@ -124,10 +124,12 @@ def test_recorded_robots_and_simulators_are_read() -> None:
     paths = find_recordings(robot)
     with open_recording(paths[0]) as recording:
         sample = next(iter(recording.read()))
-    assert len(paths) == 109
-    assert len(sample.data["scan"]) == 128 and len(sample.data["lin_vel"]) == 2  # type: ignore[index]
+    assert len(paths) == len(list(robot.glob("*.json*")))
+    with gzip.open(paths[0]) as file:
+        first = json.load(file)["frames"][0]
+    assert sample.data["scan"] == first["scan"]  # type: ignore[index]
     with open_recording(drive) as recording:
-        assert recording.count == 68
+        assert recording.count == len(json.loads(drive.read_text())["trace"])
         assert "ego_pose_position_x" in recording.signals  # type: ignore[attr-defined]
 
 
