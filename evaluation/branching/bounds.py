@@ -1,10 +1,11 @@
 """Whether the bounds of a model meet what was recorded in the states of results.json.
 
-    python -m evaluation.branching.bounds --recordings /tmp/sumo-runs/town_0??? --work /tmp/bounds
+    python -m evaluation.branching.bounds --recordings /tmp/sumo-test/town_02??
 
-Learns from the recordings, keeping what followed in each, and sets credible and clustered bounds
-against the visits that are in results.json: of 40 other recordings, and of futures. Writes
-bounds.json beside this file.
+Sets credible and clustered bounds of the demo's model against the visits that are in results.json:
+of 40 other recordings, and of futures. With recordings that the model has not seen, so are the
+bounds of its risk with danger scores, which differ from moment to moment: their mean over all
+visits of a state against what followed these. Writes bounds.json beside this file.
 """
 
 from __future__ import annotations
@@ -16,19 +17,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from evaluation.branching.states import Prediction, predictions_of
-from evaluation.branching.summary import FIELDS, HERE
-from evaluation.closed_loop.arms import CONFIG
+from evaluation.branching.summary import FIELDS, HERE, followed
+from evaluation.branching.visits import states_of
+from evaluation.closed_loop.arms import DEMO
 from evaluation.harness.command import command
-from evaluation.harness.page import table, write_json
-from forewarn.assessment.outcome_counts import watch_for
+from evaluation.harness.page import put, table, write_json
 from forewarn.assessment.reliability import Z95
+from forewarn.assessment.replay import replay
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.config.sections import BoundsSpec
-from forewarn.learning.pipeline import learn
-from forewarn.logic.specification import compile_spec
-from forewarn.models import CountModel, load_model, save_model
-from forewarn.monitoring.build import build_monitor
+from forewarn.models import CountModel, load_model
+from forewarn.monitoring.build import build_monitor, compile_for
+from forewarn.monitoring.step import Monitor
+from forewarn.recordings import open_recording
+
+MARK = "evaluation.branching.bounds"
 
 
 class Asked(NamedTuple):
@@ -44,6 +50,17 @@ ASKED = (
     Asked("shrunk", "clustered"),
     Asked("pooled", "clustered"),
 )
+SCORED = Asked("auto", "clustered")
+
+
+class Visits(NamedTuple):
+    """Of a state in a recording: ticks, violations that followed, and sums of what was said."""
+
+    ticks: int
+    violations: int
+    risk: float
+    lower: float
+    upper: float
 
 
 def with_bounds(spec: MonitorSpec, asked: Asked) -> MonitorSpec:
@@ -52,16 +69,6 @@ def with_bounds(spec: MonitorSpec, asked: Asked) -> MonitorSpec:
     properties = {name: spec.properties[name].model_copy(update=change) for name in FIELDS}
     bounds = BoundsSpec.model_validate({"kind": asked.kind})
     return spec.model_copy(update={"properties": properties, "bounds": bounds})
-
-
-def learned(spec: MonitorSpec, recordings: Sequence[Path], target: Path) -> CountModel:
-    """Return the model of the recordings, which is learned unless it is there."""
-    if not target.exists():
-        compiled = compile_spec(with_bounds(spec, Asked("chain", "clustered")))
-        watch = watch_for(compiled)
-        found = learn(recordings, compiled.spec, compiled.abstraction, watch=watch)
-        save_model(found.model, target)
-    return load_model(target)
 
 
 def meets(found: Prediction, low: float, high: float) -> bool:
@@ -81,12 +88,14 @@ def compare(
             if row["property"] == name and row["recorded"] and row["key"] in found
         ]
         widths = [prediction.upper - prediction.lower for prediction, _, _ in here]
+        errors = [abs(prediction.risk - seen["share"]) for prediction, seen, _ in here]
         told[name] = {
             "states": len(here),
             "recorded": sum(meets(one, seen["low"], seen["high"]) for one, seen, _ in here),
             "share_within": sum(one.lower <= seen["share"] <= one.upper for one, seen, _ in here),
             "futures": sum(meets(one, row["low"], row["high"]) for one, _, row in here),
             "width": round(statistics.fmean(widths), 4),
+            "mean_absolute_error": round(statistics.fmean(errors), 4),
             "predicted": {row["key"]: one._asdict() for one, _, row in here},
         }
     return told
@@ -117,34 +126,92 @@ def print_dependence(rows: Sequence[Mapping[str, Any]]) -> None:
         print(f"{name}: as shipped, widened for a design effect of {effect:.1f} (median): {met}")
 
 
-def main(recordings: Sequence[Path], work: Path, config: Path = CONFIG) -> None:
-    """Learn, compare and print."""
-    work.mkdir(parents=True, exist_ok=True)
-    spec = load_spec(config)
-    folders = [path for path in recordings if path.is_dir()]
-    model = learned(spec, folders, work / f"bounds_{len(folders)}.model.json")
-    rows = json.loads((HERE / "results.json").read_text("utf-8"))["rows"]
-    keys = {model.vocabulary.key(code): code for code in model.states if code >= 0}
-    report, lines = [], []
-    for asked in ASKED:
-        monitor = build_monitor(compile_spec(with_bounds(spec, asked)), model)
-        found = {
-            row["key"]: predictions_of(monitor, model.index[keys[row["key"]]])
-            for row in rows
-            if row["key"] in keys
-        }
-        told = compare(found, rows)
-        report.append({**asked._asdict(), **told})
-        for name, one in told.items():
-            of = f" of {one['states']}"
-            met = [f"{one[key]}{of}" for key in ("recorded", "share_within", "futures")]
-            lines.append(
-                (f"{asked.estimator}, {asked.kind}", f"`{name}`", *met, f"{one['width']:.3f}")
-            )
-    named = [shard.recording for shard in model.shards]
-    write_json(HERE / "bounds.json", {"recordings": len(named), "digests": named, "bounds": report})
+def visited(
+    monitor: Monitor, model: CountModel, recordings: Sequence[Path]
+) -> dict[tuple[str, str], list[Visits]]:
+    """Return for each property and state's key its visits in each recording."""
+    found: dict[tuple[str, str], list[Visits]] = {}
+    for path in recordings:
+        with open_recording(path) as recording:
+            run = replay(monitor, recording)
+        codes = list(run.history.states)
+        for track in run.tracks:
+            for key, all_here, followed_by in states_of(track, codes, model):
+                here = all_here & ~np.isnan(track.lower)
+                said = (track.probability, track.lower, track.upper)
+                sums = (float(values[here].sum()) for values in said)
+                one = Visits(int(here.sum()), int((here & followed_by).sum()), *sums)
+                found.setdefault((track.name, key), []).append(one)
+        print(path.name, flush=True)
+    return found
+
+
+def moment_by_moment(
+    visits: Mapping[tuple[str, str], Sequence[Visits]], rows: Sequence[Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Return what the bounds of each moment meet, on average over the visits of a state."""
+    found: dict[str, dict[str, Prediction]] = {}
+    recorded = []
+    for row in rows:
+        here = visits.get((row["property"], row["key"]), ())
+        told = followed([(one.ticks, one.violations) for one in here])
+        if told is None:
+            continue
+        said = (sum(column) / told.ticks for column in list(zip(*here, strict=True))[2:])
+        found.setdefault(row["key"], {})[row["property"]] = Prediction(*said, row["horizon"])
+        recorded.append({**row, "recorded": told._asdict()})
+    return compare(found, recorded)
+
+
+def shown(found: Mapping[str, Any]) -> str:
+    """Return the table of what bounds.json has of the demo's model."""
     head = ("bounds", "rule", "meet the recorded", "hold the recorded share", "meet the futures")
-    print(table((*head, "mean width"), lines))
+    lines = [
+        (
+            f"{told['estimator']}, {told['kind']}",
+            f"`{name}`",
+            *(
+                f"{told[name][key]} of {told[name]['states']}"
+                for key in ("recorded", "share_within", "futures")
+            ),
+            f"{told[name]['width']:.3f}",
+            f"{told[name]['mean_absolute_error']:.3f}",
+        )
+        for told in (*found["states"]["bounds"], found["moments"])
+        for name in FIELDS
+    ]
+    return table((*head, "mean width", "mean absolute difference"), lines)
+
+
+def of_states(
+    spec: MonitorSpec, asked: Asked, model: CountModel, rows: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return what the bounds of each state meet."""
+    monitor = build_monitor(compile_for(with_bounds(spec, asked), model), model)
+    keys = {model.vocabulary.key(code): code for code in model.states if code >= 0}
+    found = {
+        row["key"]: predictions_of(monitor, model.index[keys[row["key"]]])
+        for row in rows
+        if row["key"] in keys
+    }
+    return {**asked._asdict(), **compare(found, rows)}
+
+
+def main(recordings: Sequence[Path] = (), config: Path = DEMO) -> None:
+    """Compare, and write table and figures."""
+    spec, target = load_spec(config), HERE / "bounds.json"
+    assert spec.model_path is not None
+    model = load_model(spec.model_path)
+    rows = json.loads((HERE / "results.json").read_text("utf-8"))["rows"]
+    bounds = [of_states(spec, asked, model, rows) for asked in ASKED]
+    write_json(target, {"model": model.fingerprint, "bounds": bounds}, within="states")
+    if recordings:
+        folders = [path for path in recordings if path.is_dir()]
+        monitor = build_monitor(compile_for(with_bounds(spec, SCORED), model), model)
+        told = moment_by_moment(visited(monitor, model, folders), rows)
+        made = {"model": model.fingerprint, "recordings": [path.name for path in folders]}
+        write_json(target, {**made, **SCORED._asdict(), **told}, within="moments")
+    put(MARK, shown(json.loads(target.read_text("utf-8"))))
     print_dependence(rows)
 
 

@@ -9,16 +9,17 @@ recordings, in which every tick has one future. Recordings that are done are kep
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluation.closed_loop.arms import CONFIG, load_acting
 from evaluation.harness.command import command
 from evaluation.harness.runs import Pass, pass_over
-from forewarn.assessment.history import UNKNOWN_STATE
+from forewarn.assessment.history import UNKNOWN_STATE, Track
 from forewarn.assessment.reliability import outcomes
 from forewarn.models import CountModel
 from forewarn.monitoring.verdict import PropertyStatus
@@ -28,21 +29,29 @@ Visits = dict[str, dict[str, tuple[int, int]]]
 
 def visits_of(run: Pass, model: CountModel) -> Visits:
     """Return for each property and state the ticks whose outcome is known, and the violations."""
-    found: Visits = {}
-    for track in run.tracks:
-        followed, known = outcomes(track)
-        judged = (
-            known
-            & (track.state != UNKNOWN_STATE)
-            & (track.status == PropertyStatus.SATISFIED_SO_FAR)
-        )
-        rows: dict[str, tuple[int, int]] = {}
-        for position in np.unique(track.state[judged]):
-            here = judged & (track.state == position)
-            key = model.vocabulary.key(int(run.codes[position]))
-            rows[key] = int(here.sum()), int((here & followed).sum())
-        found[track.name] = rows
-    return found
+    return {
+        track.name: {
+            key: (int(here.sum()), int((here & followed).sum()))
+            for key, here, followed in states_of(track, run.codes, model)
+        }
+        for track in run.tracks
+    }
+
+
+def states_of(
+    track: Track, codes: Sequence[int] | NDArray[np.int64], model: CountModel
+) -> Iterator[tuple[str, NDArray[np.bool_], NDArray[np.bool_]]]:
+    """Yield for each state its key, its ticks whose outcome is known, and what was followed.
+
+    `codes` are what `Track.state` points to.
+    """
+    followed, known = outcomes(track)
+    judged = (
+        known & (track.state != UNKNOWN_STATE) & (track.status == PropertyStatus.SATISFIED_SO_FAR)
+    )
+    for position in np.unique(track.state[judged]):
+        key = model.vocabulary.key(int(codes[position]))
+        yield key, judged & (track.state == position), followed
 
 
 def load_visits(folder: Path, model: CountModel) -> list[Mapping[str, Any]]:

@@ -10,10 +10,13 @@ from pathlib import Path
 from evaluation.closed_loop.demands import physical_quantities, stops_for_everything
 from evaluation.harness.control import Library, OnSignals, Policies
 from forewarn.config import MonitorSpec, load_spec
-from forewarn.logic.specification import CompiledSpec, compile_spec
+from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, load_model
+from forewarn.monitoring.build import compile_for
 
 CONFIG = Path(__file__).resolve().parents[1] / "sumo" / "predicates.yaml"
+DEMO = Path(__file__).resolve().parents[2] / "config" / "demo.yaml"
+"""The same states with danger scores."""
 NOBODY, REACTIVE, FOREWARN = "nobody", "reactive", "Forewarn"
 THRESHOLDS = (0.1, 0.2, 0.3, 0.5, 0.7)
 ADAPTED = ", adapted"
@@ -29,7 +32,8 @@ def load_acting(config: Path) -> tuple[CompiledSpec, CountModel]:
     spec = load_spec(config)
     if spec.model_path is None:
         raise SystemExit(f"{config} names no model")
-    return compile_spec(spec.model_copy(update={"mode": "act"})), load_model(spec.model_path)
+    model = load_model(spec.model_path)
+    return compile_for(spec.model_copy(update={"mode": "act"}), model), model
 
 
 def as_shipped(spec: MonitorSpec) -> Policies:

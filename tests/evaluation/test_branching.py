@@ -12,7 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.branching.bounds import compare, design_effect, widened
+from evaluation.branching.bounds import (
+    ASKED,
+    MARK,
+    Visits,
+    compare,
+    design_effect,
+    moment_by_moment,
+    of_states,
+    shown,
+    widened,
+)
 from evaluation.branching.futures import Future, Glance, follow, in_a_copy, ran_red
 from evaluation.branching.states import (
     EDGES,
@@ -32,6 +42,7 @@ from evaluation.branching.summary import (
     tallies_of,
 )
 from evaluation.branching.tables import single_moments, tables
+from evaluation.harness.page import replaced
 from evaluation.sumo.simulation import Frame, Light
 from forewarn.config import load_spec
 from forewarn.logic.specification import compile_spec
@@ -296,3 +307,42 @@ def test_bounds_are_compared_with_recordings_and_futures() -> None:
     kept = {key: told["red_light"][key] for key in ("states", "recorded", "share_within")}
     assert kept == {"states": 1, "recorded": 1, "share_within": 0}
     assert (told["red_light"]["futures"], told["red_light"]["width"]) == (0, 0.2)
+
+
+def test_bounds_of_moments_are_compared_by_their_mean_over_the_visits_of_a_state() -> None:
+    row = {"key": "10", "horizon": 5, "low": 0.0, "high": 1.0, "recorded": None}
+    rows = [{**row, "property": name} for name in ("red_light", "collision")]
+    rows.append({**row, "property": "red_light", "key": "01"})  # of a state that nobody came to
+    # Forty ticks in twenty recordings, half of them followed by a violation.
+    visits = {
+        ("red_light", "10"): [Visits(3, 1, 0.9, 0.3, 1.5), Visits(1, 1, 0.7, 0.5, 0.9)] * 10,
+        ("collision", "10"): [Visits(2, 0, 0.2, 0.1, 0.4)] * 20,
+    }
+    told = moment_by_moment(visits, rows)
+    assert told["red_light"]["predicted"]["10"] == pytest.approx(
+        {"risk": 0.4, "lower": 0.2, "upper": 0.6, "horizon": 5}
+    )
+    assert (told["red_light"]["states"], told["red_light"]["share_within"]) == (1, 1)
+    assert (told["collision"]["states"], told["collision"]["share_within"]) == (1, 0)
+    # none of twenty recordings: 0 to 0.17, which the bounds 0.05 to 0.2 meet
+    assert told["collision"]["recorded"] == 1
+
+
+def test_the_bounds_of_the_demo_are_those_of_its_model(repository: Path) -> None:
+    folder = repository / "evaluation"
+    published = json.loads((folder / "branching" / "bounds.json").read_text(encoding="utf-8"))
+    spec = load_spec(repository / "config" / "demo.yaml")
+    assert spec.model_path is not None
+    model = load_model(spec.model_path)
+    assert {published[part]["model"] for part in ("states", "moments")} == {model.fingerprint}
+    rows = json.loads((folder / "branching" / "results.json").read_text("utf-8"))["rows"]
+    for asked, told in zip(ASKED[:2], published["states"]["bounds"], strict=False):
+        found = of_states(spec, asked, model, rows)
+        for name in ("red_light", "collision"):
+            predicted, before = (part[name].pop("predicted") for part in (found, told))
+            assert found[name] == told[name]
+            for key, one in predicted.items():
+                assert one == pytest.approx(before[key])
+    published = json.loads((folder / "branching" / "bounds.json").read_text(encoding="utf-8"))
+    page = (folder / "RESULTS.md").read_text(encoding="utf-8")
+    assert replaced(page, MARK, shown(published)) == page
