@@ -124,17 +124,18 @@ def test_it_installs_in_an_empty_environment(
         compiled = [name for name in archive.namelist() if name.endswith(".so")]
     assert sorted(Path(name).name.partition(".")[0] for name in compiled) == COMPILED
     assert all(("abi3" in name) == (minor > 10) for name in compiled)
-    bare = [] if minor == 10 else ["--without-pip"]
-    run(interpreter(minor), "-m", "venv", *bare, "environment", folder=tmp_path)
+    run(interpreter(minor), "-m", "venv", "--without-pip", "environment", folder=tmp_path)
     python = tmp_path / "environment" / "bin" / "python"
-    pip = (python, "-m", "pip", "install", *PIP_OPTIONS, "--no-compile", wheel)
+    pip = (
+        *(sys.executable, "-m", "pip", "--python", python),
+        *("install", *PIP_OPTIONS, "--no-compile", wheel),
+    )
     if minor == 10:
         run(*pip, folder=tmp_path)
     else:
         try:  # uv takes a tenth of pip's time, but knows no index of pip's configuration
             run(UV, "pip", "install", "--quiet", "-p", python, wheel, folder=tmp_path)
         except AssertionError:
-            run(python, "-m", "ensurepip", folder=tmp_path)
             run(*pip, folder=tmp_path)
     printed = run("sh", ROOT / "scripts" / "try_installed.sh", python, folder=tmp_path)
     assert printed.startswith(f"forewarn {wheel.name.split('-')[1]}\n")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
+import traceback
 
 import pytest
 
@@ -127,7 +127,7 @@ def test_refuses_hostile_texts_at_once(source: str) -> None:
 
 @pytest.mark.parametrize("left", [60, 200, 900])
 def test_depth_is_refused_however_little_of_the_stack_is_left(left: int) -> None:
-    limit, used = sys.getrecursionlimit(), len(inspect.stack(0))
+    limit, used = sys.getrecursionlimit(), len([*traceback.walk_stack(None)])
     try:
         sys.setrecursionlimit(used + left)
         with pytest.raises(ExpressionError) as caught:

@@ -214,7 +214,7 @@ def test_an_unreadable_object_is_named_counted_and_left_out_by_choice(
     bucket.put("fleet/mixed/b.mcap", b"no recording at all")
     model = tmp_path / "model.json"
     arguments = ("s3://fleet/mixed/*", "-c", given.config, "-o", model)
-    result = fleet.forewarn("learn", *arguments)
+    result = fleet.forewarn("learn", *arguments, "-j", 1)
     assert result.returncode == 2 and "s3://fleet/mixed/b.mcap" in result.stderr
     found = fleet.learned(*arguments, "--unreadable", "leave-out")
     assert [*found["left_out"]] == ["s3://fleet/mixed/b.mcap"]

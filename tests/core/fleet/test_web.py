@@ -74,10 +74,10 @@ def test_a_pattern_on_a_web_server_gives_what_the_disk_gives(
             path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     local, remote = tmp_path / "local.json", tmp_path / "remote.json"
     assert main(["learn", *map(str, paths), "-c", str(config), "-o", str(local), "-q"]) == 0
-    fleet.learned(f"{site}/{pattern}", "-c", config, "-o", remote)
+    fleet.learned(f"{site}/{pattern}", "-c", config, "-o", remote, "-j", 1)
     here, there = (json.loads(path.read_text()) for path in (local, remote))
     assert all(there[key] == here[key] for key in ("states", "starts", "transitions"))
-    both = (f"{site}/{pattern}", paths[0], "-c", config, "-o", tmp_path / "both.json")
+    both = (f"{site}/{pattern}", paths[0], "-c", config, "-o", tmp_path / "both.json", "-j", 1)
     result = fleet.forewarn("learn", *both)
     if pattern.endswith("mcap"):  # read by ranges: its digest is not that of its content
         assert result.returncode == 0
