@@ -148,6 +148,7 @@ def test_a_model_just_below_the_limit_leaves_no_memory_behind_and_lets_ticks_go_
     assert held.memory() - known < 3 * 32
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["single", "events"])
 def test_ticks_are_no_later_while_a_model_just_below_the_limit_is_loaded(
     big: Path, world: Path, start: Callable[..., Any], probe: Probe, executor: str, tmp_path: Path

@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -359,5 +360,5 @@ class Gate(RuleBasedStateMachine):
         assert self.gate.output == self.command
 
 
-TestGate = Gate.TestCase
+TestGate = pytest.mark.slow(Gate.TestCase)
 TestGate.settings = settings(max_examples=100, stateful_step_count=25, deadline=None)
