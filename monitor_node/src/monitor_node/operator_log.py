@@ -21,7 +21,7 @@ class Logger(Protocol):
 
 
 class Teller:
-    """Logs a line for every violation and strange run, and when an intervention begins or ends.
+    """Logs a line for every breach and strange run, and when an intervention begins or ends.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Teller:
         if anomaly is not None and anomaly.since == anomaly.tick:
             self._logger.warning(in_words(anomaly))
         for prop in result.verdict.properties:
-            if prop.violation:
+            if prop.counted:
                 self._logger.warning(f"{prop.name}: violated")
         if result.request is not None:
             self.request(result.request)

@@ -31,11 +31,15 @@ NEVER = "always(not a)"
 def watched(formula: str, letters: list[tuple[bool, bool]], clear: float = 0.3) -> Track:
     text = TEXT.replace("FORMULA", formula).replace("CLEAR", str(clear))
     watch = Watch(compile_spec(parse_spec(parse_document(text))), None, {})
-    history = History(watch.monitor)
+    history, counted = History(watch.monitor), []
     for tick, (a, b) in enumerate(letters):
         watch.accept("", watch.session.clock.time_ns(tick), {"near": float(a), "stopped": float(b)})
-        history.add(watch.tick(tick).verdict)
+        verdict = watch.tick(tick).verdict
+        counted.append(verdict.properties[0].counted)
+        history.add(verdict)
     (track,) = history.tracks()
+    assert counted == find_excursions(track).begins.tolist()
+    assert watch.violations == [sum(counted)]
     return track
 
 

@@ -160,7 +160,7 @@ def test_a_memory_keeps_the_belief_to_the_last_bit():
     memory["properties"][0][3][0][2] = 2.0
     with pytest.raises(RecordingError, match="do not add up to 1"):
         recall(Watch(COMPILED, MODEL, {}), memory, 4)
-    del memory["properties"][0][3]  # as an earlier version wrote it
+    del memory["properties"][0][3:]  # as an earlier version wrote it
     old = Watch(COMPILED, MODEL, {})
     recall(old, memory, 4)
     assert math.isfinite(row(old, 4, 0.0).expected)

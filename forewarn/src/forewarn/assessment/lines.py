@@ -63,6 +63,7 @@ def _property_record(verdict: PropertyVerdict) -> dict[str, Any]:
         "name": verdict.name,
         "status": verdict.status.name,
         "violation": verdict.violation,
+        "counted": verdict.counted,
         "possible_violation": verdict.possible_violation,
         "probability": _number(verdict.probability),
         "lower": _number(verdict.lower),

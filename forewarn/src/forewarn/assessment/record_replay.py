@@ -136,6 +136,7 @@ class _Replay:
             )
         self.names = Names(**{key: table[key] for key in Names._fields})
         spec = parse_spec(parse_document(self.files[SPEC_NAME].decode()))
+        self.last: tuple[str, CountModel] | None = None
         self.readers = unpacked_readers(spec, self.files)
         # All models of a record have the same danger scores.
         model = self._model(FIRST_MODEL) if spec.danger and FIRST_MODEL in self.files else None
@@ -263,7 +264,9 @@ class _Replay:
     def _model(self, name: str | None) -> CountModel | None:
         if name is None:
             return None
-        return self._opened(name, "model", parse_model)
+        if self.last is None or self.last[0] != name:
+            self.last = name, self._opened(name, "model", parse_model)
+        return self.last[1]
 
     def _detector(self) -> Detector | None:
         if self.compiled.spec.anomaly is None:

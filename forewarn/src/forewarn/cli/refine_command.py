@@ -222,7 +222,7 @@ def _show(refined: Refined, query: str, output: Output) -> None:
     )
     output.say(f"{query}: {ENDINGS[refined.ending]}")
     if refined.ending != "holds":
-        output.say(f"borne out by runs: {refined.real:.3g} of {refined.answer.estimate:.3g}")
+        output.say(refined.among_runs)
     output.table(
         (">probability", ">runs", "most probable ways to the goal"),
         [(f"{chance:.3g}", str(runs), " ".join(path)) for path, chance, runs, _ in refined.paths],

@@ -237,8 +237,8 @@ class PropertySpec(Section):
     cooldown : float
         Seconds after an alert during which there are warnings only.
     clear : float
-        Seconds in a row without a breach after which it has cleared. ``replay``, ``report`` and
-        ``tune`` count the violations before that as one.
+        Seconds in a row without a breach after which it has cleared. The violations before that
+        count as one.
     paper_counting : bool
         Count as ProbGuard's Definition 5.2, whose bounds are one step longer.
     description, source : str

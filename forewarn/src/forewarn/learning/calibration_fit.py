@@ -92,16 +92,19 @@ def fit_platt(risk: Floats, followed: Bools, weight: Floats) -> Line:
     odds = np.log(risk) - np.log1p(-risk)
     design = np.stack((odds, np.ones_like(odds)), axis=1)
     line = np.array([0.0, np.log((hits + 1) / (misses + 1))])
-    loss = _loss(design @ line, target, weight)
+    at = design @ line
+    loss = _loss(at, target, weight)
     for _ in range(STEPS):
-        share = 1 / (1 + np.exp(-np.clip(design @ line, -700, 700)))
+        share = 1 / (1 + np.exp(-np.clip(at, -700, 700)))
         gradient = design.T @ (weight * (share - target))
         curvature = (design.T * (weight * share * (1 - share))) @ design + CLOSE * np.eye(2)
         step = np.linalg.solve(curvature, gradient)
-        while _loss(design @ (line - step), target, weight) > loss and np.abs(step).max() > CLOSE:
+        before = loss
+        at = design @ (line - step)
+        while (loss := _loss(at, target, weight)) > before and np.abs(step).max() > CLOSE:
             step = step / 2
+            at = design @ (line - step)
         line = line - step
-        loss = _loss(design @ line, target, weight)
         if np.abs(step).max() < CLOSE:
             break
     if not line[0] > 0:

@@ -43,7 +43,8 @@ class Moment(NamedTuple):
         The goal that was asked for holds.
     ends : tuple of str or None
         Properties that the terminal label violates with which the episode ends right after this
-        moment; None if no label ends it here.
+        moment; none if the recording ends there and that is a state (``end: absorb``); None if no
+        label ends it here.
     label : str or None
         Key of the state of that label.
     """
@@ -117,6 +118,8 @@ def read_run(
                 counts=free,
                 ended=observation.ended,
             )
+    if spec.learning.end == "absorb":
+        episodes.end()
     return episodes.found
 
 
@@ -172,6 +175,11 @@ class _Episodes:
         elif not self._here[-1].reached:
             self._here.append(moment)
 
+    def end(self) -> None:
+        """Let the end of the recording be a state of its own, which violates nothing."""
+        if self._here and not self._here[-1].reached:
+            self._here[-1] = self._here[-1]._replace(ends=())
+
 
 class _Watched:
     """Runs one property over a recording; what is unknown begins it anew."""
@@ -223,7 +231,8 @@ def classifier(text: str, compiled: CompiledSpec) -> Classify:
         ``action``: what is done next (the paper's). ``state``: the state that follows, by the
         monitor file as it is. ``suffix:3``: the next three actions. ``violation:calm:2``:
         whether a violation of the property ``calm`` follows within so many seconds or steps, in
-        the same episode; the class is unknown where the recording ends before.
+        the same episode; the class is unknown where the recording ends before, unless its end is
+        a state of its own.
 
     Raises
     ------

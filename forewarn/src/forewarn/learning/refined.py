@@ -200,7 +200,8 @@ class Refined(NamedTuple):
     answer : Answer
         At the end.
     real : float
-        Probability with which the policy reaches the goal in the trie.
+        Probability with which the policy reaches the goal in the trie, where what no run went on
+        with is not reached. It may lie above the answer: a leaf's mean is below some of its parts.
     paths : tuple of Way
         The most probable paths to the goal.
     critical : CriticalPart or None
@@ -223,3 +224,11 @@ class Refined(NamedTuple):
     rejected: tuple[tuple[str, str], ...]
     flows: tuple[Flow, ...]
     leaves: dict[str, LeafValue]
+
+    @property
+    def among_runs(self) -> str:
+        """Say what runs show of the process's answer, which may be more or less than it says."""
+        return (
+            f"with the same choices among the runs themselves: {self.real:.3g} "
+            f"(in the process: {self.answer.estimate:.3g})"
+        )

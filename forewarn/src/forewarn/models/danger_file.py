@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
@@ -25,10 +24,7 @@ def dump_danger(fits: Sequence[DangerFit]) -> list[dict[str, Any]]:
     """Return danger scores as JSON can hold them."""
     found = []
     for fit in fits:
-        record = asdict(fit)
-        del record["unseeing"]
-        if not fit.groups:
-            del record["groups"]
+        record = fit.record
         ensemble = record["ensemble"]
         ensemble["line"] = [number for row in ensemble["line"] for number in row]
         record["horizon"] = None if math.isinf(fit.horizon) else fit.horizon

@@ -149,7 +149,7 @@ class Alerts:
                 changed = True
             self.all[alert.id] = alert._replace(
                 risk=_greater(alert.risk, compared(row)),
-                violations=alert.violations + prop.violation,
+                violations=alert.violations + prop.counted,
                 incident=alert.incident or incident,
             )
         self._commands.clear()

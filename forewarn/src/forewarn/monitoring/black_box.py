@@ -259,7 +259,7 @@ class Observer:
             before, level = self._levels.get(row.property, Level.NONE), Level(row.level)
             self._levels[row.property] = level
             figure = compared(row)
-            if prop.violation:
+            if prop.counted:
                 said = f"{row.property}: violated"
                 yield Moment(verdict.time_ns, VIOLATION, row.property, figure, said)
             if level > before:

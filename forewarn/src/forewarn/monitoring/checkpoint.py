@@ -15,6 +15,7 @@ from typing import Any
 from forewarn.errors import RecordingError
 from forewarn.learning.transitions import Walk
 from forewarn.monitoring.belief import Belief
+from forewarn.monitoring.breach import Breach
 from forewarn.monitoring.intervention import AdvisorState
 from forewarn.monitoring.live_anomaly import Detector, RunState, SurprisingStep
 from forewarn.monitoring.live_session import Watch
@@ -120,6 +121,7 @@ def properties_data(state: MonitorState) -> list[Any]:
             prop.latched,
             [int(prop.policy.level), *prop.policy[1:]],
             [list(entry) for entry in prop.belief],
+            None if prop.breach is None else list(prop.breach),
         ]
         for prop in state.properties
     ]
@@ -130,7 +132,11 @@ def parse_properties(monitor: Monitor, data: Iterable[Any]) -> tuple[PropertySta
     properties = []
     for compiled, (branches, latched, policy, *told) in zip(monitor.properties, data, strict=True):
         known = tuple(int(branch) for branch in branches)
-        belief = _belief(told[0]) if told else ()  # none in memories of earlier versions
+        belief = _belief(told[0]) if told else ()  # memories of earlier versions lack what is told
+        breach = None
+        if told[1:] and told[1] is not None:
+            quiet, terminal = told[1]
+            breach = Breach(int(quiet), bool(terminal))
         if not known or not all(
             0 <= q < len(compiled.live.following) for q in (*known, *(q for _, q, _ in belief))
         ):
@@ -138,7 +144,7 @@ def parse_properties(monitor: Monitor, data: Iterable[Any]) -> tuple[PropertySta
         found = PolicyState(*policy)._replace(level=Level(policy[0]))
         asked = monitor.fresh(compiled).belief
         properties.append(
-            PropertyState(known, bool(latched), found, belief or asked if asked else ())
+            PropertyState(known, bool(latched), found, belief or asked if asked else (), breach)
         )
     return tuple(properties)
 

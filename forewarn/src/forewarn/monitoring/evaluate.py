@@ -58,7 +58,7 @@ class Memory(NamedTuple):
     state : MonitorState
         Where automata and policies stand.
     violations : sequence of int
-        How often each property has been violated.
+        How many breaches of each property there were.
     advisor : AdvisorState
         Whether an intervention is going on.
     mutes : Mutes
@@ -92,7 +92,7 @@ def evaluate(monitor: Monitor, chains: Chains, memory: Memory, snapshot: Snapsho
     """Evaluate a moment."""
     state, verdict = monitor.step(memory.state, snapshot)
     violations = [
-        count + prop.violation
+        count + prop.counted
         for count, prop in zip(memory.violations, verdict.properties, strict=True)
     ]
     tick, clock = snapshot.tick, monitor.clock

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from forewarn.monitoring.belief import Belief, Filter, follow
 from forewarn.monitoring.branches import Step
+from forewarn.monitoring.breach import Breach
 from forewarn.monitoring.policy import PolicyState, decide
 from forewarn.monitoring.property_risk import (
     CERTAIN,
@@ -51,12 +52,15 @@ class PropertyState(NamedTuple):
         Alert level and counters.
     belief : Belief
         How probable each product state is; empty if nobody asks.
+    breach : Breach or None
+        A breach that has not cleared.
     """
 
     branches: tuple[int, ...]
     latched: bool
     policy: PolicyState
     belief: Belief = ()
+    breach: Breach | None = None
 
 
 class Moment(NamedTuple):
@@ -113,7 +117,7 @@ def judge(
     risk, status = _risk(compiled, before, moment, step, model)
     belief, expected = _expected(compiled, before.belief, moment, risk, beliefs)
     if moment.waiting and status is not VIOLATED:  # which no missing signal can bring about
-        after = PropertyState(step.branches, step.latched, before.policy, belief)
+        after = PropertyState(step.branches, step.latched, before.policy, belief, before.breach)
         return after, _verdict(compiled, after, step, UNKNOWN, risk, expected=expected)
     least = NO_LEAST
     if compiled.least is not None:
@@ -122,7 +126,7 @@ def judge(
         )
     figure, unseen = _compared(compiled, risk, least, expected)
     policy = decide(compiled.rules, before.policy, moment.tick, figure, unseen=unseen)
-    after = PropertyState(step.branches, step.latched, policy, belief)
+    after = PropertyState(step.branches, step.latched, policy, belief, before.breach)
     return after, _verdict(compiled, after, step, status, risk, least, expected)
 
 
@@ -143,6 +147,7 @@ def is_steady(compiled: CompiledProperty, before: PropertyState, after: Property
         and compiled.scored is None
         and compiled.of_actions is None
         and not before.belief
+        and before.breach is None
     )
 
 

@@ -87,7 +87,7 @@ def risk_rows(
     verdict : Verdict
         One tick.
     violations : sequence of int
-        How often each property has been violated so far.
+        How many breaches of each property there were so far.
     muted : collection of str
         Properties whose alerts an operator has silenced.
     """

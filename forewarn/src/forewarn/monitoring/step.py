@@ -15,6 +15,7 @@ from forewarn.checking.shield import ShieldTable
 from forewarn.config import MonitorSpec
 from forewarn.monitoring.belief import MAX_BLIND, Filter, beginning, follow
 from forewarn.monitoring.branches import advance
+from forewarn.monitoring.breach import follow_breach
 from forewarn.monitoring.live_anomaly import Detector, RunState
 from forewarn.monitoring.policy import RESTING
 from forewarn.monitoring.property_step import Moment, PropertyState, inactive, is_steady, judge
@@ -218,6 +219,10 @@ class Monitor:
             after, verdict = known
             if compiled.name in missed and not verdict.violation:
                 verdict = verdict._replace(possible_violation=True)
+            if verdict.violation or after.breach is not None:
+                clear = self.clock.ticks(compiled.spec.clear)
+                breach, verdict = follow_breach(compiled, after.breach, observation, verdict, clear)
+                after = after._replace(breach=breach)
             states.append(after)
             verdicts.append(verdict)
         return tuple(states), tuple(verdicts)

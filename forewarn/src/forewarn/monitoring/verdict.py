@@ -87,6 +87,8 @@ class PropertyVerdict(NamedTuple):
         The least risk over all ways to choose, where it is the property's figure.
     expected : ExpectedFigure
         The mean risk over what the state may be, where it is asked for.
+    counted : bool
+        The violation at this tick counts: it is the first of its breach; see `breach`.
     """
 
     name: str
@@ -102,6 +104,7 @@ class PropertyVerdict(NamedTuple):
     alert_since: int
     least: LeastFigure = NO_LEAST
     expected: ExpectedFigure = NO_EXPECTED
+    counted: bool = False
 
 
 class Verdict(NamedTuple):

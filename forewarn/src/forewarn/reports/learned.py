@@ -164,7 +164,7 @@ def _subtitle(found: Refinement) -> str:
     refined = found.refined
     told = f"{found.query}: {ENDINGS[refined.ending]}"
     if refined.ending != "holds":
-        told += f"; borne out by runs: {refined.real:.3g} of {refined.answer.estimate:.3g}"
+        told += f"; {refined.among_runs}"
     return told
 
 

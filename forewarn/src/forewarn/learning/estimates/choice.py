@@ -160,7 +160,7 @@ def mixture_table(sample: Sample, mixture: Mixture, line: Line = PLAIN) -> Float
     Where the sample's chain is certain, or knows nothing, it decides. Scores are left at even odds.
     """
     chain = sample.risk
-    tables = [BY_NAME[part.base].table(sample, part.setting) for part in mixture.parts]
+    tables = [sample.table(BY_NAME[part.base], part.setting) for part in mixture.parts]
     if mixture.intercept == 0.0 and [part.weight for part in mixture.parts] == [1.0]:
         found = tables[0]
     else:

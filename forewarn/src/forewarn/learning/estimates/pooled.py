@@ -73,21 +73,22 @@ def fit_logit(rows: Floats, followed: Floats, visits: Floats, ridge: float) -> F
     weights = np.zeros(rows.shape[1])
     weights[0] = np.log(followed.sum() / (visits.sum() - followed.sum()))
 
-    def loss(at: Floats) -> float:
-        odds = rows @ at
+    def loss(at: Floats, odds: Floats) -> float:
         fit = np.sum(visits * np.logaddexp(0, odds) - followed * odds)
         return float(fit + 0.5 * np.sum(penalty * at * at))
 
-    now = loss(weights)
+    odds = rows @ weights
+    now = loss(weights, odds)
     for _ in range(STEPS):
-        share = 1 / (1 + np.exp(-np.clip(rows @ weights, -700, 700)))
+        share = 1 / (1 + np.exp(-np.clip(odds, -700, 700)))
         gradient = rows.T @ (visits * share - followed) + penalty * weights
         curvature = (rows.T * (visits * share * (1 - share))) @ rows + np.diag(penalty + 1e-12)
         step = np.linalg.solve(curvature, gradient)
-        while loss(weights - step) > now and np.abs(step).max() > CLOSE:
+        before, odds = now, rows @ (weights - step)
+        while (now := loss(weights - step, odds)) > before and np.abs(step).max() > CLOSE:
             step = step / 2
+            odds = rows @ (weights - step)
         weights = weights - step
-        now = loss(weights)
         if np.abs(step).max() < CLOSE:
             break
     return weights

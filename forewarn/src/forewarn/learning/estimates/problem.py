@@ -255,10 +255,27 @@ class Sample:
 
         The last two columns stand for an episode's end and for a violation before.
         """
-        recording, before, later, count = self.problem._lagged[lag]
-        n, m = self.problem.shape
-        data = (count * self.times[recording]).astype(np.float64)
-        return sparse.csr_matrix((data, (before, later)), shape=(n * m, n * m + 2))
+        if lag not in self._steps:
+            recording, before, later, count = self.problem._lagged[lag]
+            n, m = self.problem.shape
+            data = (count * self.times[recording]).astype(np.float64)
+            self._steps[lag] = sparse.csr_matrix((data, (before, later)), shape=(n * m, n * m + 2))
+        return self._steps[lag]
+
+    def table(self, base: Base, setting: Setting) -> Floats:
+        """Return the table of an estimate, which several mixtures may have a part in."""
+        key = base.name, setting
+        if key not in self._tables:
+            self._tables[key] = base.table(self, setting)
+        return self._tables[key]
+
+    @cached_property
+    def _steps(self) -> dict[int, sparse.csr_matrix]:
+        return {}
+
+    @cached_property
+    def _tables(self) -> dict[tuple[str, Setting], Floats]:
+        return {}
 
 
 class Base(Protocol):

@@ -51,15 +51,16 @@ def fit_weights(
     total = visits.sum()
     bounded = np.arange(rows.shape[1]) > 0
 
-    def loss(weights: Floats) -> float:
-        odds, away = rows @ weights, weights - start
+    def loss(weights: Floats, odds: Floats) -> float:
+        away = weights - start
         fit = np.sum(visits * np.logaddexp(0, odds) - followed * odds) / total
         return float(fit + 0.5 * hold * away @ away)
 
     # Newton's method, projected (Bertsekas, 1982): who stands at 0 and would fall stays there.
-    weights, now = start, loss(start)
+    weights, odds = start, rows @ start
+    now = loss(weights, odds)
     for _ in range(STEPS):
-        share = 1 / (1 + np.exp(-np.clip(rows @ weights, -700, 700)))
+        share = 1 / (1 + np.exp(-np.clip(odds, -700, 700)))
         gradient = rows.T @ (visits * share - followed) / total + hold * (weights - start)
         curvature = (rows.T * (visits * share * (1 - share))) @ rows / total
         free = ~(bounded & (weights <= 0) & (gradient > 0))
@@ -70,14 +71,15 @@ def fit_weights(
         while True:
             tried = weights - length * step
             tried = np.where(bounded, np.maximum(tried, 0.0), tried)
-            found = loss(tried)
+            reached = rows @ tried
+            found = loss(tried, reached)
             if found <= now or length < TINY:
                 break
             length /= 2
         moved = float(np.abs(tried - weights).max())
         if found > now or moved < CLOSE:
             break
-        weights, now = tried, found
+        weights, odds, now = tried, reached, found
     return weights
 
 

@@ -6,8 +6,9 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import Any
 
 MOST_MOMENTS = 200
 """Moments that the history may span: all that it holds is read at each."""
@@ -197,13 +198,21 @@ class DangerFit:
     def _groups(self) -> dict[str, str]:
         return dict(zip(self.recordings, self.groups, strict=bool(self.groups)))
 
+    @property
+    def record(self) -> dict[str, Any]:
+        """What files keep, by the names of its attributes; copies no tree, which is slow."""
+        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        trees = self.ensemble
+        found["ensemble"] = {each.name: getattr(trees, each.name) for each in fields(trees)}
+        del found["unseeing"]
+        if not self.groups:
+            del found["groups"]  # what was fitted before there were groups keeps its digest
+        return found
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all that the score and its bins depend on, and of what it was fitted on."""
-        content = asdict(self)
-        for key in ("unseeing", "fitted_with"):
-            del content[key]
-        if not self.groups:
-            del content["groups"]  # what was fitted before there were groups keeps its digest
+        content = self.record
+        del content["fitted_with"]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
