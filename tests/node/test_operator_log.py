@@ -35,15 +35,16 @@ def log() -> Log:
     return Log()
 
 
-def verdict(name: str, violation: bool) -> PropertyVerdict:
+def verdict(name: str, violation: bool, counted: bool = True) -> PropertyVerdict:
     status = PropertyStatus.VIOLATED if violation else PropertyStatus.SATISFIED_SO_FAR
     return PropertyVerdict(
-        name, status, violation, violation, 0.5, 0.0, 1.0, True, (0,), Level.NONE, 0
-    )
+        name, status, violation, violation, 0.5, 0.0, 1.0, True, (0,), Level.NONE, 0,
+        counted=violation and counted,
+    )  # fmt: skip
 
 
-def outcome(*violated: str, request: Request | None = None) -> TickResult:
-    properties = tuple(verdict(name, name in violated) for name in ("brake", "red_light"))
+def outcome(*violated: str, request: Request | None = None, counted: bool = True) -> TickResult:
+    properties = tuple(verdict(name, name in violated, counted) for name in ("brake", "red_light"))
     seen = Observation(state=1, known=1, mask=1, open_terminals=0, active=True)
     return TickResult(Verdict(0, 0, seen, properties, (), ()), (), request)
 
@@ -71,10 +72,11 @@ def test_nothing_is_over_that_never_began(log: Log) -> None:
     assert not log.lines
 
 
-def test_every_violation_is_told(log: Log) -> None:
+def test_every_breach_is_told_once(log: Log) -> None:
     teller = Teller(log)
     for violated in (["brake"], [], ["brake", "red_light"]):
         teller.tell(outcome(*violated))
+        teller.tell(outcome(*violated, counted=False))  # the automaton has started again
     assert log.lines == [
         "warning brake: violated",
         "warning brake: violated",
