@@ -12,11 +12,15 @@ STOP, SOFT_STOP = Demand("EMERGENCY_STOP"), Demand("COMFORTABLE_STOP")
 LIGHT_AHEAD = 40.0  # m
 CLOSE = 10.0  # m ahead of the ego's centre
 BESIDE = 3.0  # m to either side
+CONFLICTS = tuple(
+    f"conflict_{who}" for who in ("car", "stopped", "flank", "walker", "standing", "in_way")
+)
+"""The times to conflict that predicates are made of."""
 
 
 def time_to_conflict(values: Values) -> float:
     """Return the least of the monitor file's times to conflict, in seconds."""
-    times = [number(values, name, math.inf) for name in values if name.startswith("conflict")]
+    times = [number(values, name, math.inf) for name in CONFLICTS]
     return min((seconds for seconds in times if seconds == seconds), default=math.inf)
 
 

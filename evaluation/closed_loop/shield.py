@@ -1,7 +1,7 @@
 """A shield for the town's ego: actions are tried, learned from, and recommended.
 
     python -m evaluation.closed_loop.shield --folder DIR --tries 3001:3031
-    python -m evaluation.closed_loop.shield --folder DIR --seeds 4022:4101 --write
+    python -m evaluation.closed_loop.shield --folder DIR --seeds 4201:4301 --write
 
 The first command drives trips with actions at random moments, and adds what happened to `--tried`;
 the second drives the same trips by all arms. What was tried and which trips were driven is kept in
@@ -20,12 +20,13 @@ from typing import Any
 
 from evaluation.closed_loop.arms import (
     ADAPTED,
-    CONFIG,
+    AT_LIGHTS,
+    DEMO,
     HOLD,
     MOST,
     NOBODY,
     Arms,
-    at_threshold,
+    as_shipped,
     key_of,
     load_acting,
     physical,
@@ -35,28 +36,25 @@ from evaluation.closed_loop.study import drive_once
 from evaluation.closed_loop.summary import HERE, collisions, duration, per_km, red_lights
 from evaluation.closed_loop.town import RATE, town_scenario
 from evaluation.closed_loop.trip import LIMIT
-from evaluation.harness.advice import (
-    Advised,
-    Exploring,
-    Log,
-    held_process,
-    learned_on,
-    with_shield,
-)
+from evaluation.harness.advice import Advised, Exploring, Log, held_process
 from evaluation.harness.command import Seeds, command
-from evaluation.harness.control import Library
+from evaluation.harness.control import Library, Policies
 from evaluation.harness.episodes import Episodes, read_lines, write_lines
 from evaluation.harness.page import put, resampled, rounded, table, told, write_json
 from evaluation.sumo.network import EGO_TYPE, Scenario
+from forewarn.config import MonitorSpec
 from forewarn.config.sections import BoundsSpec, ShieldSpec
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import CountModel
+from forewarn.monitoring.build import compile_for
 from monitor_node.actuators.interface import Demand
 
 MARK = "evaluation.closed_loop.shield"
-LEVEL = 0.2
-SOONER = {"collision": 0.07}
-"""For a collision alone: at 0.2 the ego was often stopped when it was in the way already."""
+LEVELS = {"red_light": 0.4, "brake_for_red": 0.4, "collision": 0.25}
+"""The risk from which each rule demands something; it is let go below half of it."""
+WHOLE = 4.0
+"""Seconds that a stop at a light lasts at the least. The danger scores see the ego brake, and take
+it for the driver's will: after a few ticks of a stop the risk is below any threshold."""
 ON_THE_WAY = "moving & !red & !yellow & !junction & !conflict_car<1.8 & !conflict_walker<1.8"
 """Success: it drives, with no light against it and nobody in its way."""
 
@@ -67,7 +65,6 @@ ASKED = (Demand("LIMIT_SPEED", 4.0, id=1), SOFT_STOP, STOP)
 BEYOND = 3  # ticks: a collision is published a tick after it happened
 
 
-LEARNED_ON = "learned on, "
 LAWFUL = "nobody; a driver who heeds lights"
 HEEDS_LIGHTS = {k: v for k, v in EGO_TYPE.items() if k != "jmDriveAfterRedTime"}
 """The same ego, careless about others alone: what it costs not to run red lights."""
@@ -76,42 +73,54 @@ TICKS = 5  # for which a recommendation is done
 VISITS = 10  # ticks: two tries of half a second
 
 
-def compared_arms(
-    compiled: CompiledSpec, model: CountModel, learned: CountModel, logs: Sequence[Log]
-) -> Arms:
+def states_alone(spec: MonitorSpec) -> CompiledSpec:
+    """Return a monitor file of the same states, with the chain alone.
+
+    What was tried is logged as states, so that the shield's process, and rules without a model,
+    have no use for danger scores.
+    """
+    chain = {
+        name: section.model_copy(update={"estimator": "chain"})
+        for name, section in spec.properties.items()
+    }
+    update = {"danger": {}, "properties": chain, "bounds": BoundsSpec(kind="none")}
+    return compile_spec(spec.model_copy(update={**update, "shield": SHIELD}))
+
+
+def at_levels(spec: MonitorSpec) -> Policies:
+    """Return the policies of the monitor file with `LEVELS`; whatever warns demands, too."""
+
+    def changed(name: str) -> dict[str, float]:
+        level = LEVELS[name]
+        hold = {"hold": WHOLE} if name in AT_LIGHTS else {}
+        return {"warn": level, "act": level, "release": level / 2, **hold}
+
+    return {name: {**policy, **changed(name)} for name, policy in as_shipped(spec).items()}
+
+
+def compared_arms(compiled: CompiledSpec, model: CountModel, logs: Sequence[Log]) -> Arms:
     """Return who may intervene in each arm; None: nobody."""
-    spec = compiled.spec
-    policies = at_threshold(spec, LEVEL)
-
-    def shielded(own: Mapping[str, float]) -> CompiledSpec:
-        return with_shield(spec, SHIELD, LEVEL, LEVEL / 2, spec.properties, True, own)
-
-    held = held_process(shielded({}), logs, TICKS)
-
-    def shield(own: Mapping[str, float]) -> Advised:
-        return Advised(shielded(own), learned, ASKED, held, VISITS)
-
-    advised = f"shield each {TICKS / RATE:g} s, Forewarn at {LEVEL:g}"
+    policies, plain = at_levels(compiled.spec), states_alone(compiled.spec)
+    held = held_process(plain, logs, TICKS)
     return {
         NOBODY: None,
         LAWFUL: None,
-        f"physical 5 m/s², 1 s{ADAPTED}": physical(compiled, 5.0, 1.0, HOLD, MOST),
-        f"Forewarn at {LEVEL:g}": Library(compiled, model, policies),
-        advised: shield({}),
-        f"{advised}, collision at {SOONER['collision']:g}": shield(SOONER),
-        f"{LEARNED_ON}Forewarn at {LEVEL:g}": Library(compiled, learned, policies),
+        f"physical 5 m/s², 1 s{ADAPTED}": physical(plain, 5.0, 1.0, HOLD, MOST),
+        "Forewarn": Library(compiled, model, policies),
+        f"Forewarn, shield each {TICKS / RATE:g} s": Advised(
+            compiled, model, ASKED, held, VISITS, policies
+        ),
     }
 
 
 def keys_of(
     compared: Arms, compiled: CompiledSpec, model: CountModel, logs: Sequence[Log]
 ) -> dict[str, str]:
-    """Return what the trips of each arm depend on; those that learned on, on what was tried."""
+    """Return what the trips of each arm depend on; those with a shield, on what was tried."""
     told = f"{json.dumps(logs)} {SHIELD!r} {ASKED!r} {TICKS} {VISITS}"
     tried = hashlib.sha256(told.encode()).hexdigest()
     return {
-        name: key_of(arm, compiled, model)
-        + (tried if isinstance(arm, Advised) or name.startswith(LEARNED_ON) else "")
+        name: key_of(arm, compiled, model) + (tried if isinstance(arm, Advised) else "")
         for name, arm in compared.items()
     }
 
@@ -204,17 +213,17 @@ def main(
     seeds: Seeds = (),
     only: Sequence[str] = ("",),
     tried: Path = HERE / "tries.jsonl.gz",
-    kept: Path = HERE / "trips.jsonl.gz",
-    config: Path = CONFIG,
-    output: Path = HERE / "shield.json",
-    mark: str = MARK,
+    kept: Path = HERE / "trips_demo.jsonl.gz",
+    config: Path = DEMO,
+    output: Path = HERE / "shield_demo.json",
+    mark: str = f"{MARK}, demo",
     write: bool = False,
 ) -> None:
     """Try actions (`--tries`); drive what is missing of `--seeds`, and sum up."""
     acting, model = load_acting(config)
     # What acts is the estimate: its bounds, which take a while to solve, are left out.
     plain = acting.spec.model_copy(update={"bounds": BoundsSpec(kind="none")})
-    compiled = compile_spec(plain)
+    compiled = compile_for(plain, model)
 
     @cache
     def scenario(seed: int, lawful: bool = False) -> Scenario:
@@ -231,8 +240,7 @@ def main(
     if not seeds:
         return
     logs = tried_in(read_lines(tried))
-    learned = learned_on(compiled, model, logs)
-    compared = compared_arms(compiled, model, learned, logs)
+    compared = compared_arms(compiled, model, logs)
     trips = Episodes(folder, keys_of(compared, compiled, model, logs), kept)
     for seed in seeds:
         trips.drive(
@@ -243,7 +251,7 @@ def main(
     pairs = {name: list(zip(*pair, strict=True)) for name, pair in trips.by_arm(seeds).items()}
     rows = {name: summary(pair) for name, pair in pairs.items()}
     driven = [one["seed"] for one, _ in pairs[NOBODY]]
-    write_json(output, {"seeds": driven, "model": learned.fingerprint, "arms": rows})
+    write_json(output, {"seeds": driven, "model": model.fingerprint, "arms": rows})
     print(table_of(rows))
     if write:
         trips.keep(kept)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.harness.control import Library, moving
+from evaluation.harness.control import Library, Policies, moving
 from forewarn.checking.process_query import state_mask
 from forewarn.checking.shield import ShieldTable
 from forewarn.config import MonitorSpec
@@ -73,27 +73,20 @@ def with_shield(
     release: float,
     names: Iterable[str],
     stops: bool = False,
-    own: Mapping[str, float] | None = None,
 ) -> CompiledSpec:
     """Return a monitor file that says when, by thresholds of risk, and lets a shield say what.
 
     It warns, or demands what it always does (`stops`), which then stands where the shield knows
     nothing. The properties are those of some names; whoever is not to be asked for must not be
-    there, for each warning has advice. Some may have a threshold of their `own`, and are released
-    below half of it.
+    there, for each warning has advice.
     """
     warned = {"intervention": WARN, "speed_limit": None, "escalation": ()}
-
-    def levels(name: str) -> dict[str, float]:
-        mine = (own or {}).get(name)
-        act, until = (level, release) if mine is None else (mine, mine / 2)
-        return {"warn": act, "act": act, "release": until}
-
+    levels = {"warn": level, "act": level, "release": release}
     properties = {
         name: section.model_copy(
             update={
                 **({} if stops else warned),
-                "thresholds": section.thresholds.model_copy(update=levels(name)),
+                "thresholds": section.thresholds.model_copy(update=levels),
             }
         )
         for name, section in spec.properties.items()
@@ -109,9 +102,9 @@ class Advised(Library):
     Parameters
     ----------
     compiled : CompiledSpec
-        With a `shield` section.
+        With a `shield` section, unless a process is `held`.
     model : CountModel
-        With the counts of actions: the policy's risk, and the shield.
+        The policy's risk, and the shield unless a process is `held`, of the counts of its actions.
     asked : sequence of Demand
         What may be recommended.
     held : Process, optional
@@ -120,6 +113,8 @@ class Advised(Library):
     visits : int
         How often an action of that process must have been seen in a state to be recommended there.
         What the policy demands stands where that itself was seen less often.
+    policies : mapping, optional
+        As `Library` has them. Whatever warns is advised.
     """
 
     def __init__(
@@ -129,8 +124,9 @@ class Advised(Library):
         asked: Sequence[Demand],
         held: Process | None = None,
         visits: int = 0,
+        policies: Policies | None = None,
     ) -> None:
-        super().__init__(compiled, model)
+        super().__init__(compiled, model, policies)
         self._visits = visits
         self._demands = {demand.action: demand for demand in asked} | {DRIVE_ON: NOTHING}
         self._ticks = held.ticks if held else 1
