@@ -140,7 +140,8 @@ def repository() -> Path:
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Return the folder of recordings and models made by others; skip where it is absent."""
-    folder = ROOT.parent / "shared" / "data"
+    from others_data import DATA as folder
+
     if not folder.is_dir():
         pytest.skip(
             f"{folder} is absent: recordings and models of others do not ship with Forewarn"

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.errors import InputError
+
 Matrix = NDArray[np.float64]
 
 
@@ -38,10 +40,19 @@ class Outcome(NamedTuple):
 
 
 def load(folder: Path) -> Chain | None:
-    """Return a chain, None if no state has all predicates."""
-    model = json.loads((folder / "model.json").read_text())
-    abstraction = json.loads((folder / "abstraction.json").read_text())
+    """Return a chain, None if no state has all predicates.
+
+    Raises
+    ------
+    InputError
+        If a file lacks what a chain of a household agent has.
+    """
+    model = _document(folder / "model.json", "states", "transition_probs", "state_interpret")
+    abstraction = _document(folder / "abstraction.json", "parentReceptacles", "keys")
     states = model["states"]
+    if "finish" not in states or len(states) < 2:
+        raise InputError(f"is {states}", accepted="'finish' and other states",
+                         file=folder / "model.json", key="states")  # fmt: skip
     finish = states.index("finish")
     rows = [[Fraction(model["transition_probs"][a].get(b, "0")) for b in states] for a in states]
     most = max((s for s in states if s != "finish"), key=lambda s: (s.count("1"), s))
@@ -52,6 +63,14 @@ def load(folder: Path) -> Chain | None:
         return None
     matrix = np.array([[float(p) for p in row] for row in rows])
     return Chain(folder.name, matrix, states.index(most), finish, implied_counts(rows, finish))
+
+
+def _document(path: Path, *keys: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    lacking = ", ".join(key for key in keys if key not in found)
+    if lacking:
+        raise InputError(f"lacks {lacking}", accepted=", ".join(keys), file=path)
+    return found
 
 
 def implied_counts(rows: Sequence[Sequence[Fraction]], finish: int) -> NDArray[np.int64]:

@@ -1,18 +1,22 @@
 """ProbGuard's embodied domain, on its published chains and on real logs.
 
-``python -m evaluation.embodied.study SHARED``, where SHARED holds `probguard`, `agents` and
-`safeagentbench`.
+    python -m evaluation.embodied.study --data FOLDER [--part chains] [--write]
+
+FOLDER holds `probguard/embodied` (a folder with model.json and abstraction.json for each chain),
+and for the part `logs` `agents/agentspec_embodied` and `safeagentbench`. Prints the tables; figures
+go to `--folder`, with `--write` to results.json and the page of results.
 """
 
 from __future__ import annotations
 
-import argparse
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from evaluation.embodied import chains, logs
-from evaluation.harness.page import put, table, write_json
+from evaluation.harness.command import command
+from evaluation.harness.page import publish, table
 from forewarn.plans.summary import Share
 
 HERE = Path(__file__).parent
@@ -128,26 +132,32 @@ def _share(entry: dict[str, Any]) -> str:
 
 
 def section(found: dict[str, Any]) -> str:
-    """Return the part of RESULTS.md."""
-    parts = exact_table(found["chains"]), halves_table(found["chains"]), logs_table(found["logs"])
+    """Return the part of RESULTS.md, of what has been judged."""
+    parts = []
+    if "chains" in found:
+        parts += [exact_table(found["chains"]), halves_table(found["chains"])]
+    if "logs" in found:
+        parts.append(logs_table(found["logs"]))
     return "\n".join(parts)
 
 
-def main() -> None:
-    """Compute, and write results.json and the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("shared", type=Path)
-    shared = parser.parse_args().shared
-    found = plain(
-        {
-            "chains": chains.study(shared / "probguard" / "embodied"),
-            "logs": logs.study(shared / "agents" / "agentspec_embodied", shared / "safeagentbench"),
-        }
-    )
-    for name, part in found.items():
-        write_json(HERE / "results.json", part, within=name)
-    put("evaluation.embodied.study", section(found))
+def main(
+    data: Path, part: str = "all", folder: Path = Path("out/embodied"), write: bool = False
+) -> None:
+    """Judge, print, and keep the figures."""
+    if part not in ("all", "chains", "logs"):
+        raise SystemExit("--part is all, chains or logs")
+    found = {}
+    if part in ("all", "chains"):
+        found["chains"] = plain(chains.study(data / "probguard" / "embodied"))
+    if part in ("all", "logs"):
+        runs = data / "agents" / "agentspec_embodied"
+        found["logs"] = plain(logs.study(runs, data / "safeagentbench"))
+    published = HERE / "results.json"
+    if write:  # other studies keep figures in this file
+        found = json.loads(published.read_text(encoding="utf-8")) | found
+    publish("evaluation.embodied.study", section(found), found, published, folder, write=write)
 
 
 if __name__ == "__main__":
-    main()
+    command(main)

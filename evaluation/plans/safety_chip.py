@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from collections import Counter
@@ -10,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from evaluation.harness.command import command
+from forewarn.errors import InputError
 from forewarn.plans.judge import Finding, judge
 from forewarn.plans.language import parse_rule
 from forewarn.plans.readers import read_plans
@@ -125,7 +126,7 @@ def _at_most(visit: str, times: int) -> str:
 def sentences(record: Any, key: str = "") -> dict[str, list[str]]:
     """Return the sentences of each run in the file, by the run's place."""
     if isinstance(record, dict) and "program" in record:
-        return {key: record["constraint"]}
+        return {key: record.get("constraint", [])}
     entries = record.items() if isinstance(record, dict) else enumerate(record)
     found: dict[str, list[str]] = {}
     if isinstance(record, (dict, list)):
@@ -162,11 +163,15 @@ def _broken(finding: Finding, rules: list[NamedRule]) -> dict[str, Any]:
 
 def study(path: Path) -> dict[str, Any]:
     """Judge every run and compare with its label."""
-    told = sentences(json.loads(path.read_text()))
+    told = sentences(json.loads(path.read_text(encoding="utf-8")))
     table: Counter[tuple[bool, bool]] = Counter()
     differ, unread = [], set()
     levels: dict[str, Counter[str]] = {}
     for plan in read_plans(path):
+        for key in ("safe", "completed"):
+            if not isinstance(plan.fields.get(key), bool):
+                raise InputError(f"is {plan.fields.get(key)!r}", accepted="true or false",
+                                 file=path, key=f"{plan.name}.{key}")  # fmt: skip
         rules = []
         for number, sentence in enumerate(told[plan.name]):
             formula = rule_of(sentence)
@@ -179,7 +184,12 @@ def study(path: Path) -> dict[str, Any]:
         table[ours, label] += 1
         level = levels.setdefault(str(plan.fields.get("safety_level", "-")), Counter())
         level.update(
-            {"runs": 1, "safe": ours, "label": label, "completed": bool(plan.fields["completed"])}
+            {
+                "runs": 1,
+                "safe": int(ours),
+                "label": int(label),
+                "completed": int(plan.fields["completed"]),
+            }
         )
         if ours != label:
             differ.append({"run": plan.name, "label": label, "ours": judgement.verdict,
@@ -199,11 +209,9 @@ def study(path: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def main() -> None:
+def main(runs: Path) -> None:
     """Print what was found."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("runs", type=Path)
-    found = study(parser.parse_args().runs)
+    found = study(runs)
     for one in found["disagreements"]:
         print(one["run"], "label", one["label"], "ours", one["ours"])
         for broken in one["broken"]:
@@ -217,4 +225,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    command(main)

@@ -1,19 +1,22 @@
 """Plans of language models for households, judged before anything moves.
 
-``python -m evaluation.plans.study VIRTUALHOME.jsonl.gz RESULTS_VH.json``: what `simulate` wrote,
-and Safety Chip's labelled runs.
+    python -m evaluation.plans.study [--virtualhome FILE] [--safety-chip FILE] [--write]
+
+The files are what `simulate` wrote, and Safety Chip's labelled runs (results_vh.json). Prints the
+tables; figures go to `--folder`, with `--write` to results.json and the page of results.
 """
 
 from __future__ import annotations
 
-import argparse
+import json
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
 from evaluation.embodied.study import percent, plain
-from evaluation.harness.page import put, table, write_json
-from evaluation.plans import safety_chip
+from evaluation.harness.command import command
+from evaluation.harness.page import publish, table
+from evaluation.plans.safety_chip import study as labelled_runs
 from forewarn.plans.judge import judge
 from forewarn.plans.readers import read_plans
 from forewarn.plans.rules import load_rules
@@ -28,7 +31,7 @@ SENTINEL = {
 }
 
 
-def virtualhome(path: Path) -> dict[str, Any]:
+def virtualhome_plans(path: Path) -> dict[str, Any]:
     """Judge all plans by the rules of the household."""
     rules = load_rules(HERE / "household.yaml")
     tallies: dict[str, Tally] = defaultdict(Tally)
@@ -53,14 +56,25 @@ def virtualhome(path: Path) -> dict[str, Any]:
 
 
 def section(found: dict[str, Any]) -> str:
-    """Return the part of RESULTS.md."""
+    """Return the part of RESULTS.md, of what has been judged."""
+    parts = [virtualhome_tables(found)] if "virtualhome" in found else []
+    parts += [chip_tables(found["safety_chip"])] if "safety_chip" in found else []
+    return "\n".join(parts)
+
+
+def virtualhome_tables(found: dict[str, Any]) -> str:
+    """Return the table of VirtualHome's models, and SENTINEL's own."""
     rows = []
     for name, row in found["virtualhome"]["rows"].items():
         reached, goals = row["goals"]
         shares = [_share(row[key]) for key in ("success", "safe", "both", "valid")]
         rows.append([name, *shares, percent(reached / goals)])
     head = ("Model", "success %", "safe %", "success and safe %", "valid %", "sub-goals %")
-    chip = found["safety_chip"]
+    return "\n".join([table(head, rows), sentinel()])
+
+
+def chip_tables(chip: dict[str, Any]) -> str:
+    """Return how Safety Chip's labels and our verdicts agree."""
     why = [[text, str(count)] for text, count in chip["why"].items()]
     levels = [
         [name, str(c["runs"]), str(c["label"]), str(c["safe"]), str(c["completed"])]
@@ -69,8 +83,6 @@ def section(found: dict[str, Any]) -> str:
     agreement = chip["agreement"]
     return "\n".join(
         [
-            table(head, rows),
-            sentinel(),
             f"Safety Chip: {agreement['count']} of {agreement['of']} verdicts agree with the "
             f"label, {_share(agreement)} %. The others:\n",
             table(("Why they differ", "runs"), why),
@@ -100,21 +112,23 @@ def _share(entry: dict[str, Any]) -> str:
     return f"{value} [{percent(entry['lower'])}, {percent(entry['upper'])}]"
 
 
-def main() -> None:
-    """Compute, and write results.json and the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("virtualhome", type=Path)
-    parser.add_argument("safety_chip", type=Path)
-    options = parser.parse_args()
-    found = plain(
-        {
-            "virtualhome": virtualhome(options.virtualhome),
-            "safety_chip": safety_chip.study(options.safety_chip),
-        }
-    )
-    write_json(HERE / "results.json", found)
-    put("evaluation.plans.study", section(found))
+def main(
+    virtualhome: Path | None = None, safety_chip: Path | None = None,
+    folder: Path = Path("out/plans"), write: bool = False,
+) -> None:  # fmt: skip
+    """Judge, print, and keep the figures."""
+    found = {}
+    if virtualhome is not None:
+        found["virtualhome"] = plain(virtualhome_plans(virtualhome))
+    if safety_chip is not None:
+        found["safety_chip"] = plain(labelled_runs(safety_chip))
+    if not found:
+        raise FileNotFoundError("--virtualhome FILE or --safety-chip FILE is asked for")
+    published = HERE / "results.json"
+    if write:  # the page shows both parts, whichever is made anew
+        found = json.loads(published.read_text(encoding="utf-8")) | found
+    publish("evaluation.plans.study", section(found), found, published, folder, write=write)
 
 
 if __name__ == "__main__":
-    main()
+    command(main)

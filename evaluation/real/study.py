@@ -1,10 +1,11 @@
 """What is foreseen on real recordings: the tables of RESULTS.md.
 
-    python -m evaluation.real.study --commonroad DIR --comma DIR [--work DIR]
+    python -m evaluation.real.study [--commonroad DIR] [--comma DIR] [--work DIR] [--write]
 
-`--commonroad` is a folder with the four NGSIM scenes (`USA_*.xml`), `--comma` one segment of
-comma2k19 (a folder with `processed_log`); README.md says where they come from. Neither is part of
-this repository. Writes results.json beside this file and prints the tables.
+`--commonroad` is a folder with scenes of recorded traffic (`*.xml`), two or more, `--comma` one
+segment of comma2k19 (a folder with `processed_log`); README.md says where they come from. Neither
+is part of this repository. Prints the tables; figures go to `--folder`, with `--write` to
+results.json beside this file.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from evaluation.real.comma import write_bags
 from evaluation.real.ngsim import write_traces
 from forewarn.assessment.tradeoff import AlertRule, count_violations
 from forewarn.config import load_spec
+from forewarn.errors import InputError, plural
 from forewarn.logic.specification import CompiledSpec, compile_spec
 
 HERE = Path(__file__).resolve().parent
@@ -75,6 +77,12 @@ def study_property(compiled: CompiledSpec, name: str, folds: Sequence[Fold]) -> 
 def study_ngsim(data: Path, work: Path) -> dict[str, Any]:
     """Learn from the cars of three scenes, predict those of the fourth, in turn."""
     scenes = {name: paths for name, paths in write_traces(data, work).items() if paths}
+    if len(scenes) < 2:
+        raise InputError(
+            f"{plural(len(scenes), 'scene')} with a car that was seen for 1.5 s",
+            accepted="two or more: each is judged by what was learned from the others",
+            file=data,
+        )
     joint = load("ngsim.yaml")
     joint_folds = leave_one_out(joint, scenes)
     together = [run for fold in joint_folds for run in fold.judged]
@@ -116,15 +124,25 @@ def tables(results: Mapping[str, Any]) -> str:
 
 
 def main(
-    commonroad: Path, comma: Path, work: Path | None = None, output: Path = HERE / "results.json"
-) -> None:
-    """Run both studies; traces and bags are kept in `--work`, if it is given."""
+    commonroad: Path | None = None, comma: Path | None = None, work: Path | None = None,
+    folder: Path = Path("out/real"), write: bool = False,
+) -> None:  # fmt: skip
+    """Run one study or both; traces and bags are kept in `--work`, if it is given."""
+    results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as scratch:
         work = work or Path(scratch)
-        ngsim, segment = study_ngsim(commonroad, work / "ngsim"), work / "comma"
-        results = {"ngsim": ngsim, "comma2k19": study_comma(comma, segment)}
-    write_json(output, results)
+        if commonroad is not None:
+            results["ngsim"] = study_ngsim(commonroad, work / "ngsim")
+        if comma is not None:
+            results["comma2k19"] = study_comma(comma, work / "comma")
+    if not results:
+        raise FileNotFoundError("--commonroad DIR or --comma DIR is asked for")
     print(tables(results))
+    output = (HERE if write else folder) / "results.json"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    for name, found in results.items():
+        write_json(output, found, within=name)
+    print(f"figures: {output}")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forewarn.assessment.requirement_files import Answer, Requirement
+from forewarn.errors import InputError
 from forewarn.logic.equivalence import kind_of
 from forewarn.logic.notations import read_formula
 from forewarn.logic.syntax import atoms_of
@@ -32,6 +33,30 @@ def lines(path: Path) -> list[str]:
     return (gzip.decompress(data) if path.suffix == ".gz" else data).decode().splitlines()
 
 
+def rows_of(path: Path, *needed: str) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a file of JSON lines.
+
+    Raises
+    ------
+    InputError
+        If a line is no object with the keys that are needed.
+    """
+    accepted = f"an object with {', '.join(needed)}"
+    for number, line in enumerate(lines(path), 1):
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise InputError(
+                f"is no JSON ({error})", accepted=accepted, file=path, key=f"line {number}"
+            ) from error
+        lacking = [key for key in needed if not isinstance(row, dict) or key not in row]
+        if lacking:
+            raise InputError(
+                f"lacks {', '.join(lacking)}", accepted=accepted, file=path, key=f"line {number}"
+            )
+        yield row
+
+
 def pairs(folder: Path) -> Iterator[Pair]:
     """Yield all sentences with their formulas, those of VLTL-Bench with masked propositions.
 
@@ -48,10 +73,10 @@ def pairs(folder: Path) -> Iterator[Pair]:
         raise FileNotFoundError(
             f"{folder} has none of {lang2ltl.name}, {nl2spec.name}, vltl/*{PACKED}"
         )
-    for row in map(json.loads, lines(lang2ltl) if lang2ltl.exists() else ()):
+    for row in rows_of(lang2ltl, "nl", "ltl_prefix") if lang2ltl.exists() else ():
         yield Pair("Lang2LTL", row["nl"], row["ltl_prefix"])
     for path in found.values():
-        for row in map(json.loads, lines(path)):
+        for row in rows_of(path, "sentence", "grounded_tl"):
             yield Pair("VLTL", " ".join(row["sentence"]), " ".join(row["grounded_tl"]))
     for line in lines(nl2spec) if nl2spec.exists() else ():
         text, _, formula = line.partition(";")
@@ -90,12 +115,13 @@ def translators(folder: Path) -> Iterator[Translator]:
     if not paths:
         raise FileNotFoundError(f"{folder} has no vltl/answers/*{PACKED} (--part pairs needs none)")
     for domain, sentences in domains(folder).items():
-        rows = {str(row["id"]): row for row in map(json.loads, lines(sentences))}
+        needed = ("id", "sentence", "tl", "grounded_tl")
+        rows = {str(row["id"]): row for row in rows_of(sentences, *needed)}
         own = sorted(path for path in paths if path.name.endswith(f"__{domain}{PACKED}"))
         paths -= set(own)
         for path in own:
             name = path.name.removesuffix(f"__{domain}{PACKED}")
-            given = [json.loads(line) for line in lines(path)]
+            given = list(rows_of(path, "id", "prediction"))
             answers = [Answer(str(row["id"]), name, row["prediction"] or "") for row in given]
             grounded = not any(MASKED in answer.text for answer in answers)
             known = [answer for answer in answers if answer.id in rows]

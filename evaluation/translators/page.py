@@ -21,7 +21,9 @@ _INVARIANT, _ORDERING, _OTHER = (kind.value for kind in RequirementKind)
 
 
 def section(results: Mapping[str, Any]) -> str:
-    """Return the tables."""
+    """Return the tables of what has been judged: pairs, answers, or both."""
+    if "answers" not in results:
+        return _spot(results)
     parts = (_rows(results["answers"]), _theirs(), _spot(results), _remarks(results["answers"]))
     return "\n".join(parts)
 
@@ -54,12 +56,13 @@ def _spot(results: Mapping[str, Any]) -> str:
     head = ("compared with Spot", "formulas", "comparisons", "equivalent", "undecided",
             "disagreements")  # fmt: skip
     lines = []
-    for name, found in results["pairs"].items():
+    for name, found in results.get("pairs", {}).items():
         formulas = f"{found['formulas']} of {found['pairs']} pairs"
         lines.append([name, formulas, *_counts(found)])
-    answers = results["answers"]
-    lines.append(["answers", str(sum(row["answers"] for row in answers["rows"])),
-                  *_counts(answers["spot"])])  # fmt: skip
+    if "answers" in results:
+        answers = results["answers"]
+        lines.append(["answers", str(sum(row["answers"] for row in answers["rows"])),
+                      *_counts(answers["spot"])])  # fmt: skip
     return table(head, lines)
 
 

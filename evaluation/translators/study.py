@@ -1,10 +1,11 @@
 """What translators made of requirements, and whether Spot says the same: tables of RESULTS.md.
 
-    python -m evaluation.translators.study --data DIR
+    python -m evaluation.translators.study --data DIR [--part answers] [--write]
 
 `--data` is a folder with Lang2LTL's pairs, VLTL-Bench with the answers of its translators, and
 nl2spec's expert set (README.md says where they come from). Spot has to be installed
-(requirements/oracles.txt). Writes results.json beside this file and the section of RESULTS.md.
+(requirements/oracles.txt). With `--write` results.json beside this file and the section of
+RESULTS.md are written; without it, a file in `--folder`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import random
 import statistics
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from typing import Any
 import spot
 
 from evaluation.harness.command import command
-from evaluation.harness.page import put, rounded, write_json
+from evaluation.harness.page import publish, rounded
 from evaluation.translators.data import Pair, Translator, pairs, translators
 from evaluation.translators.page import section
 from evaluation.translators.spots_words import in_spots_words, words_replaced
@@ -86,6 +87,13 @@ def mutated(formula: str, drawn: random.Random) -> str:
     return formula[:at] + swaps[formula[at]] + formula[at + 1 :]
 
 
+def _formula(data: str, text: str, letters: Sequence[str]) -> Formula:
+    try:
+        return read_formula(text, letters).formula
+    except FormulaError as error:
+        raise error.located(key=f"{data}: {text}") from error
+
+
 def of_pairs(rows: Iterable[Pair]) -> dict[str, Any]:
     """Compare each distinct formula with what Spot makes of it, a mutant, and its neighbour."""
     found: dict[str, Any] = {}
@@ -96,7 +104,7 @@ def of_pairs(rows: Iterable[Pair]) -> dict[str, Any]:
         drawn, tally = random.Random(0), Tally()
         distinct = list(dict.fromkeys(texts))
         letters = ("a", "b", "c", "d", "h") if data == "Lang2LTL" else ()
-        formulas = [read_formula(text, letters).formula for text in distinct]
+        formulas = [_formula(data, text, letters) for text in distinct]
         for formula, neighbour in zip(formulas, [*formulas[1:], formulas[0]], strict=True):
             atoms = atoms_of(formula)
             theirs = spot.formula(in_spots_words(formula))
@@ -175,14 +183,21 @@ def _quantiles(times: list[float]) -> dict[str, float | None]:
     }
 
 
-def main(data: Path, part: str = "all") -> None:
-    """Make the study, or its `part`: pairs, answers or page."""
-    path = HERE / "results.json"
+def main(
+    data: Path, part: str = "all", folder: Path = Path("out/translators"), write: bool = False
+) -> None:
+    """Make the study, or its `part`: pairs or answers."""
+    if part not in ("all", "pairs", "answers"):
+        raise SystemExit("--part is all, pairs or answers")
+    found = {}
     if part in ("all", "pairs"):
-        write_json(path, of_pairs(pairs(data)), within="pairs")
+        found["pairs"] = of_pairs(pairs(data))
     if part in ("all", "answers"):
-        write_json(path, of_answers(translators(data)), within="answers")
-    put(MARK, section(json.loads(path.read_text(encoding="utf-8"))))
+        found["answers"] = of_answers(translators(data))
+    published = HERE / "results.json"
+    if write:  # the page shows both parts, whichever is made anew
+        found = json.loads(published.read_text(encoding="utf-8")) | found
+    publish(MARK, section(found), found, published, folder, write=write)
 
 
 if __name__ == "__main__":

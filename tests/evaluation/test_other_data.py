@@ -14,10 +14,14 @@ from evaluation.agents import sequor, tau, toolemu
 from evaluation.agents.injection import known, whole_way
 from evaluation.agents.injection_runs import read_runs
 from evaluation.agents.outcome import Typed, forewarn, in_order, known_for, typed_runs
+from evaluation.embodied import chains
 from evaluation.foresight.study import _digest, _learned_from
 from evaluation.harness.command import command
 from evaluation.harness.page import publish
 from evaluation.harness.runs import Pass, pass_over
+from evaluation.plans import study as plans
+from evaluation.real import study as real
+from evaluation.translators.data import pairs
 from forewarn.errors import InputError
 
 
@@ -204,3 +208,67 @@ def test_a_kept_model_of_other_runs_is_no_model_of_these(tmp_path: Path) -> None
     one, other = sequor.write_traces(data, tmp_path / "out")
     forewarn("learn", one, "-c", sequor.HERE / "sequor_hand.yaml", "-o", model)
     assert _learned_from(model) == {_digest(one)} != {_digest(other)}
+
+
+def test_a_line_of_translators_data_that_lacks_something_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "lang2ltl_lifted_pairs.jsonl"
+    good = {"nl": "always a", "ltl_prefix": "G a", "more": 1}
+    path.write_text(json.dumps(good) + "\n" + json.dumps({"nl": "x"}) + "\n", encoding="utf-8")
+    says = "lang2ltl_lifted_pairs.jsonl: line 2: lacks ltl_prefix (accepted: an object with nl,"
+    with pytest.raises(InputError, match=re.escape(says)):
+        list(pairs(tmp_path))
+    path.write_text(json.dumps(good) + "\n{\n", encoding="utf-8")
+    with pytest.raises(InputError, match="line 2: is no JSON"):
+        list(pairs(tmp_path))
+
+
+def chip(path: Path, **change: Any) -> Path:
+    run = {"constraint": ["avoid kitchen"], "program": ["<char0> [walk] <kitchen> (205)"],
+           "safe": True, "completed": True} | change  # fmt: skip
+    kept = {key: value for key, value in run.items() if value is not None}
+    path.write_text(json.dumps({"any": {"1": [kept]}}), encoding="utf-8")
+    return path
+
+
+def test_labelled_plans_alone_are_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = chip(tmp_path / "runs.json")
+    command(plans.main, ["--safety-chip", str(path), "--folder", str(tmp_path / "out")])
+    said = capsys.readouterr().out
+    assert "Safety Chip: 0 of 1 verdicts agree" in said and "| - | 1 | 1 | 0 | 1 |" in said
+    assert (tmp_path / "out" / "results.json").exists()
+    says = re.escape("runs.json: any.1[0].safe: is None (accepted: true or false)")
+    with pytest.raises(SystemExit, match=says):
+        command(plans.main, ["--safety-chip", str(chip(path, safe=None))])
+
+
+def test_a_chain_of_another_kind_is_named(tmp_path: Path) -> None:
+    chain: dict[str, Any] = {"states": ["00"], "transition_probs": {}, "state_interpret": {}}
+    (tmp_path / "model.json").write_text(json.dumps(chain))
+    (tmp_path / "abstraction.json").write_text('{"predicates": ["collision"]}')
+    with pytest.raises(InputError, match=r"abstraction.json: lacks parentReceptacles, keys"):
+        chains.load(tmp_path)
+    (tmp_path / "abstraction.json").write_text('{"parentReceptacles": [], "keys": []}')
+    with pytest.raises(InputError, match=r"model.json: states: is .*accepted: 'finish'"):
+        chains.load(tmp_path)
+
+
+def test_one_scene_has_no_other_to_learn_from(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    with pytest.raises(FileNotFoundError, match="holds no CommonRoad scene"):
+        real.study_ngsim(tmp_path / "data", tmp_path / "out")
+    car = "".join(
+        f"<state><time><exact>{k}</exact></time><position><point><x>{k}</x><y>0</y></point></position>"
+        "<orientation><exact>0</exact></orientation><velocity><exact>10</exact></velocity></state>"
+        for k in range(1, 20)
+    )
+    first = car[: car.index("</state>")].replace("<exact>1<", "<exact>0<", 1)
+    shape = "<shape><rectangle><length>4</length><width>2</width></rectangle></shape>"
+    (tmp_path / "data" / "ZAM_1.xml").write_text(
+        f'<commonRoad timeStepSize="0.1"><dynamicObstacle id="1">{shape}<initialState>'
+        f"{first.removeprefix('<state>')}</initialState><trajectory>{car}</trajectory>"
+        "</dynamicObstacle></commonRoad>"
+    )
+    with pytest.raises(InputError, match=r"1 scene with a car .*two or more"):
+        real.study_ngsim(tmp_path / "data", tmp_path / "out")

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import others_data
 import pytest
 
 from forewarn.cli.main import main
@@ -14,7 +15,7 @@ from forewarn.models import load_model
 from forewarn.states.interface import terminal_code
 
 ROOT = Path(__file__).parents[3]
-DATA = ROOT.parent / "shared" / "data" / "agents"
+DATA = others_data.DATA / "agents"
 PAGE = (ROOT / "docs" / "howto" / "agents.md").read_text(encoding="utf-8")
 
 

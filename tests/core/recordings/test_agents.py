@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import others_data
 import pytest
 
 from forewarn.errors import RecordingError
@@ -15,7 +16,7 @@ from forewarn.recordings.agent_calls import MOST_CALLS, TAKEN
 from forewarn.recordings.agent_steps import KEPT_OUTPUTS, LONGEST_TEXT
 
 ROOT = Path(__file__).parents[3]
-DATA = ROOT.parent / "shared" / "data" / "agents"
+DATA = others_data.DATA / "agents"
 
 OBJECTS = {
     "suite": "shop",

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from others_data import DATA
 
 from forewarn.errors import RecordingError
 from forewarn.recordings import find_recordings, open_recording
 
 ROOT = Path(__file__).parents[3]
-DATA = ROOT.parent / "shared" / "data"
 
 FRAMES = [
     {"timestamp": 5.0, "velocity": [1.0, 0.5], "pose": {"x": 1, "at": {"y": None}}, "objects": []},

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from others_data import DATA
 from scipy import sparse
 
 from forewarn.checking import risk_table
@@ -21,7 +22,7 @@ from forewarn.states.vocabulary import Vocabulary
 
 stormpy = pytest.importorskip("stormpy", reason="Storm's Python package is the oracle here")
 
-PROBGUARD = Path(__file__).resolve().parents[4] / "shared" / "data" / "probguard"
+PROBGUARD = DATA / "probguard"
 NEVER = Automaton(
     ("goal",),
     np.array([0, 1], dtype=np.int32),

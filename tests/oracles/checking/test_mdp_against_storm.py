@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from learned_runs import SPEC, record
+from others_data import DATA
 from scipy import sparse
 
 from forewarn.checking.mdp import extreme_within, optimal
@@ -20,7 +21,6 @@ from forewarn.models.process import DecisionProcess
 
 pytest.importorskip("stormpy", reason="Storm is the oracle")
 ROOT = Path(__file__).resolve().parents[3]
-DATA = ROOT.parent / "shared" / "data"
 FOLDER = DATA / "qcomp"
 STUDIES = ROOT / "evaluation" / "agents"
 LEARNED = {

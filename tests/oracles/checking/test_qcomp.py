@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from others_data import DATA
 from scipy import sparse
 
 from forewarn.checking.mdp import optimal
 from forewarn.checking.reachability import reach
 from forewarn.models.process import DecisionProcess
 
-FOLDER = Path(__file__).resolve().parents[4] / "shared" / "data" / "qcomp"
+FOLDER = DATA / "qcomp"
 
 
 def entries() -> list[Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from others_data import DATA
 
 from forewarn.checking.storm import check_query
 from forewarn.checking.storm_models import Imported, import_chain
@@ -18,7 +19,7 @@ from forewarn.models.exporters import export_chain
 
 pytest.importorskip("stormpy", reason="Storm reads the files")
 
-QCOMP = Path(__file__).resolve().parents[4] / "shared" / "data" / "qcomp"
+QCOMP = DATA / "qcomp"
 CHAINS = 14
 
 # Knuth and Yao (1976): a fair die from a fair coin. Each face has probability 1/6.
