@@ -2,7 +2,7 @@
 
     python -m evaluation.real.study [--commonroad DIR] [--comma DIR] [--work DIR] [--write]
 
-`--commonroad` is a folder with scenes of recorded traffic (`*.xml`), two or more, `--comma` one
+`--commonroad` is a folder with scenes of recorded traffic (`*.xml`), three or more, `--comma` one
 segment of comma2k19 (a folder with `processed_log`); README.md says where they come from. Neither
 is part of this repository. Prints the tables; figures go to `--folder`, with `--write` to
 results.json beside this file.
@@ -77,10 +77,10 @@ def study_property(compiled: CompiledSpec, name: str, folds: Sequence[Fold]) -> 
 def study_ngsim(data: Path, work: Path) -> dict[str, Any]:
     """Learn from the cars of three scenes, predict those of the fourth, in turn."""
     scenes = {name: paths for name, paths in write_traces(data, work).items() if paths}
-    if len(scenes) < 2:
+    if len(scenes) < 3:
         raise InputError(
             f"{plural(len(scenes), 'scene')} with a car that was seen for 1.5 s",
-            accepted="two or more: each is judged by what was learned from the others",
+            accepted="three or more: each is judged by the others, at thresholds from these",
             file=data,
         )
     joint = load("ngsim.yaml")

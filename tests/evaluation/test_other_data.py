@@ -270,5 +270,5 @@ def test_one_scene_has_no_other_to_learn_from(tmp_path: Path) -> None:
         f"{first.removeprefix('<state>')}</initialState><trajectory>{car}</trajectory>"
         "</dynamicObstacle></commonRoad>"
     )
-    with pytest.raises(InputError, match=r"1 scene with a car .*two or more"):
+    with pytest.raises(InputError, match=r"1 scene with a car .*three or more"):
         real.study_ngsim(tmp_path / "data", tmp_path / "out")
