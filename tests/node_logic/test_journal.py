@@ -141,26 +141,101 @@ def test_what_is_older_than_allowed_is_not_recalled(tmp_path: Path) -> None:
     assert journal.left is None
 
 
-def test_of_an_old_journal_alerts_that_asked_for_something_go_on(tmp_path: Path) -> None:
-    text = TEXT.replace("horizon: 1.0", "horizon: 1.0, thresholds: {act: 0.3}, enter: 1")
-    text += "mode: act\n"
+ACTING = TEXT.replace("horizon: 1.0", "horizon: 1.0, thresholds: {act: 0.3}, enter: 1")
+ACTING += "mode: act\n"
+
+
+def acting(text: str = ACTING, rate: Any = 10.0) -> Watch:
+    """Return a monitor that alerts while `a` is 1 and `b` is 0."""
     compiled = compile_spec(parse_spec(parse_document(text)))
     counter = TransitionCounter(compiled.abstraction.vocabulary)
     for number in range(100):
         counter.add(number, number // 50)
-    model = build_model(counter, rate=10.0, digest=compiled.abstraction.digest)
-    before, path = Watch(compiled, model, {}), tmp_path / "journal"
+    model = build_model(counter, rate=rate, digest=compiled.abstraction.digest)
+    return Watch(compiled, model, {})
+
+
+def left_alerting(path: Path, text: str = ACTING, rate: Any = 10.0) -> None:
+    """Leave a journal of a monitor that was killed while it alerted, at tick 5."""
+    before = acting(text, rate)
     before.accept("", 500_000_000, {"a": 1.0, "b": 0.0})
-    assert before.tick(5).request.active  # type: ignore[union-attr]
+    request = before.tick(before.session.feed.moments.following(500_000_000)).request
+    assert request is not None
     Journal(path, 2.0).keep(before, ["nav2"])
+
+
+def test_of_an_old_journal_alerts_that_asked_for_something_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    left_alerting(path)
     for first in (26, 2):  # too old, or ahead of the clock
-        journal, after = Journal(path, 2.0, ["nav2"]), Watch(compiled, model, {})
+        journal, after = Journal(path, 2.0, ["nav2"]), acting()
         memory = journal.recall(after, first)
         assert memory is not None
         assert memory["tick"] == first - 1
         assert after.tick(first).request.active  # type: ignore[union-attr]
         assert journal.status().message.startswith("recalled: alerts alone, until they may end: ")
         assert f"{first - 5} ticks old" in journal.recalled
+
+
+def test_an_alert_goes_on_in_another_monitor_file_that_has_its_property(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    left_alerting(path)
+    other = ACTING.replace("0:0.5", "0:0.4").replace("{rule", "{new: {formula: always(pb)}, rule")
+    journal, after = Journal(path, 60.0, ["nav2"]), acting(other)
+    assert journal.recall(after, 7) is not None
+    request = after.tick(7).request
+    assert request is not None
+    assert (request.active, request.id, request.properties[-1]) == (True, 1, "rule")
+    assert (journal.lost, journal.status().level) == ("", Severity.OK)
+    assert "another monitor file" in journal.recalled
+
+
+def test_what_a_property_asked_for_that_is_gone_is_an_error_until_somebody_looks(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "journal"
+    left_alerting(path)
+    journal, after = Journal(path, 60.0, ["nav2"]), acting(ACTING.replace("rule:", "law:"))
+    with pytest.raises(RecordingError, match="another monitor file"):
+        journal.recall(after, 7)
+    after.tick(7)
+    journal.keep(after, [])
+    for life in (journal, Journal(path, 60.0)):  # also after another crash
+        assert life.status().level == Severity.ERROR
+        assert "because of rule is over: the monitor file has no such" in life.status().message
+    assert "rule" in life.acknowledge()
+    assert life.status().level == Severity.OK
+
+
+@pytest.mark.parametrize("broken", [{"names": None}, {"properties": [[]]}])
+def test_an_alert_that_cannot_be_read_is_an_error_until_somebody_looks(
+    tmp_path: Path, broken: dict[str, Any]
+) -> None:
+    path = tmp_path / "journal"
+    left_alerting(path)
+    entry = Journal(path, 60.0).left
+    assert entry is not None
+    Journal(path, 60.0).write({**entry.memory, **broken}, [])
+    journal = Journal(path, 60.0)
+    with pytest.raises(RecordingError):
+        journal.recall(acting(ACTING.replace("0:0.5", "0:0.4")), 7)
+    assert journal.status().level == Severity.ERROR
+    assert "limited or stopped the robot, it is over" in journal.lost
+
+
+def test_an_alert_of_steps_goes_on_though_nobody_knows_how_many_were_missed(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    steps = ACTING.replace("rate: 10", "clock: steps").replace("startup: 0\n", "")
+    steps = steps.replace("0:0.5", "0:5").replace("horizon: 1.0", "horizon: 10")
+    left_alerting(path, steps, "steps")
+    journal, after = Journal(path, 60.0), acting(steps, "steps")
+    first = after.session.feed.moments.following(0)
+    assert journal.recall(after, first) is not None
+    after.accept("", 600_000_000, {"a": 0.0, "b": 0.0})
+    request = after.tick(first).request
+    assert request is not None
+    assert request.active
+    assert "nobody knows how many" in journal.recalled
 
 
 def test_a_first_life_recalls_nothing(tmp_path: Path) -> None:

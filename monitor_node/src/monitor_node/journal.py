@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from forewarn.errors import ForewarnError, RecordingError
 from forewarn.files.journal import JournalFile
 from forewarn.monitoring.alerts import Alerts, Kept, parse_kept
-from forewarn.monitoring.checkpoint import outdated, recall, remember
+from forewarn.monitoring.checkpoint import asking, outdated, recall, remember
 from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.policy import Level
 from forewarn_ros.status import Severity, Status
 
 FORMAT = 2
@@ -45,8 +46,9 @@ class Journal:
     left : Entry or None
         What a former life left behind, until it is recalled.
     lost : str
-        What a damaged journal has lost, and what this life leaves in force because it does not act
-        by the same actuators, in this life or a former one; empty once acknowledged.
+        What a damaged journal has lost, what this life leaves in force because it does not act by
+        the same actuators, and what is over because the monitor file does not know it any more, in
+        this life or a former one; empty once acknowledged.
 
     Raises
     ------
@@ -81,20 +83,23 @@ class Journal:
         if not absent:
             return
         self._left_alone = tuple(absent)
-        told = (
+        self._look(
             f"what a former life asked for by {' and '.join(absent)} may still be in force, and "
-            "this one does not act by it: nobody takes it back; look at the robot, then call "
-            "~/acknowledge"
+            "this one does not act by it: nobody takes it back"
         )
-        if told not in self.lost:
-            self.lost = "; ".join(filter(None, (self.lost, told)))
 
     def _lose(self, damage: str) -> None:
         lost = f"{damage}: obligations, alerts, counts and mutes of the former life are lost"
         if self._actuators:
             duty = f"if it limited or stopped the robot by {' or '.join(self._actuators)}"
             lost += f", and {duty}, nobody takes that back"
-        self.lost = f"{lost}; look at the robot, then call ~/acknowledge"
+        self._look(lost)
+
+    def _look(self, why: str) -> None:
+        """Report until somebody has looked."""
+        told = f"{why}; look at the robot, then call ~/acknowledge"
+        if told not in self.lost:
+            self.lost = "; ".join(filter(None, (self.lost, told)))
 
     def acknowledge(self) -> str:
         """Report no longer what was lost, and return it; the next entry knows nothing of it."""
@@ -124,22 +129,41 @@ class Journal:
         left, self.left = self.left, None
         if left is None:
             return None
+        memory = left.memory
         try:
-            recall(watch, left.memory, first, self.max_age * watch.session.clock.rate)
+            recall(watch, memory, first, self.max_age * watch.session.clock.rate)
         except ForewarnError as error:
-            return self._held(watch, left.memory, first, error)
-        pending = "obligations and alerts" if left.memory["pending"] else "counts and mutes"
-        self.recalled = f"{pending} of tick {left.memory['tick']}"
-        if left.memory.get("run") is not None:
+            return self._held(watch, memory, first, error)
+        pending = "obligations and alerts" if memory["pending"] else "counts and mutes"
+        self.recalled = f"{pending} of tick {memory['tick']}"
+        if memory.get("run") is not None:
             known = watch.session.state.run is not None
             self.recalled += ", and the run" if known else ", not the run: others calibrated it"
-        return left.memory
+        return memory
 
     def _held(
         self, watch: Watch, memory: Mapping[str, Any], first: int, error: ForewarnError
     ) -> Mapping[str, Any]:
         """Go on with alerts alone where a memory is of no use, or raise why it is not."""
         self.recalled = f"nothing: {error}"
+        try:
+            asked = asking(watch, memory)
+        except ForewarnError as reason:
+            if memory.get("pending", True) and memory.get("mode", "act") == "act":
+                self._look(f"{reason}: if the former life limited or stopped the robot, it is over")
+            raise
+        over = [
+            name
+            for name, policy in asked.items()
+            if name not in watch.names
+            # A warning asks for no motion, but for one of a state that was never seen.
+            and (policy.level == Level.ACT or policy.unseen_since is not None)
+        ]
+        if over:
+            self._look(
+                f"what a former life asked for because of {' and '.join(over)} is over: the "
+                "monitor file has no such property"
+            )
         held = outdated(watch, memory, first)
         if held is None:
             raise error

@@ -350,10 +350,13 @@ class Runtime:
         """Go on where a former life ended, if there was one."""
         memory, lost = None, "the monitor was started anew, and nobody knows where it stood"
         if self.journal is not None:
+            before = self.journal.lost
             try:
                 memory = self.journal.recall(self.watch, restart.tick)
             except ForewarnError as error:
                 self._warn(f"{self.journal.path}: not recalled: {error}")
+            if self.journal.lost != before:
+                self._warn(self.journal.lost)
         if memory is not None:
             self.note(Recall(restart.tick, memory))
         going_on = memory is not None and memory["pending"]

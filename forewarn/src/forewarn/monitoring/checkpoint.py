@@ -47,6 +47,7 @@ def remember(watch: Watch) -> Memory:
     )
     return {
         "key": key(watch.monitor),
+        "names": list(watch.names),
         "tick": state.tick,
         "pending": pending or watch.advisor.asking,
         "properties": properties,
@@ -196,7 +197,7 @@ def recall(watch: Watch, memory: Mapping[str, Any], first: int, oldest: float = 
         if memory["key"] != key(watch.monitor):
             raise RecordingError("the memory belongs to another monitor file")
         tick = memory["tick"]
-        if tick is not None and not watch.session.clock.regular:
+        if tick is not None and not watch.session.clock.regular and not memory.get("outdated"):
             raise RecordingError(
                 f"the memory of step {tick}: steps begin anew, nobody knows how many"
             )
@@ -225,12 +226,43 @@ def recall(watch: Watch, memory: Mapping[str, Any], first: int, oldest: float = 
     watch.recall(state, violations, advisor, Mutes(mutes, watch.mutes.waiting, heard, reasons))
 
 
+def asking(watch: Watch, memory: Mapping[str, Any]) -> dict[str, PolicyState]:
+    """Return the alerts by which a memory's monitor asked a planner for something, by property.
+
+    Alerts that were muted are not among them. The properties are those of its monitor file, which
+    may be another one than that of `watch`.
+
+    Raises
+    ------
+    RecordingError
+        If the memory makes no sense, or does not name the properties of another monitor file, as
+        those of earlier versions.
+    """
+    try:
+        names = memory.get("names")
+        if names is None and memory["key"] != key(watch.monitor):
+            raise RecordingError("the memory belongs to another monitor file")
+        if not memory["pending"] or not memory["advisor"][1] or memory.get("mode", "act") != "act":
+            return {}
+        policies = {
+            str(name): PolicyState(*policy)._replace(level=Level(policy[0]))
+            for name, (_, _, policy, *_) in zip(
+                names or watch.names, memory["properties"], strict=True
+            )
+        }
+        muted = memory["mutes"].keys()
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise RecordingError(f"the memory makes no sense: {error!r}") from error
+    return {name: policy for name, policy in policies.items() if policy.level and name not in muted}
+
+
 def outdated(watch: Watch, memory: Mapping[str, Any], first: int) -> Memory | None:
     """Return what a memory still tells, however old it is: that alerts had not ended.
 
     Nobody has seen them end. So they go on as after a jump of the clock, and end by their rules;
-    see `policy.carried_over`. Obligations, counts, mutes and the run are forgotten, and alerts
-    that were muted.
+    see `policy.carried_over`. In another monitor file, those go on whose property is still there,
+    by its rules: they have lasted as many moments as before. Obligations, counts, mutes and the run
+    are forgotten, and alerts that were muted.
 
     Parameters
     ----------
@@ -244,39 +276,42 @@ def outdated(watch: Watch, memory: Mapping[str, Any], first: int) -> Memory | No
     Returns
     -------
     dict or None
-        A memory of the tick before `first`; None if nothing was asked for.
+        A memory of the tick before `first`; None if nothing was asked for that goes on.
 
     Raises
     ------
     RecordingError
-        If the memory belongs to another monitor file, or makes no sense.
+        As `asking` does.
     """
+    asked = asking(watch, memory)
+    if not asked.keys() & set(watch.names):
+        return None
     try:
-        if memory["key"] != key(watch.monitor):
-            raise RecordingError("the memory belongs to another monitor file")
-        asked = memory["pending"] and memory["advisor"][1]
-        if not asked or memory.get("mode", "act") != "act":
-            return None
-        before = parse_properties(watch.monitor, memory["properties"])
         shift = first - 1 - int(memory["tick"])
-        heard = {str(name): int(at) + shift for name, at in memory.get("heard", {}).items()}
-        held = watch.monitor.start()
-        held = held._replace(
-            properties=tuple(
-                fresh
-                if compiled.name in memory["mutes"]
-                else fresh._replace(policy=carried_over(compiled.rules, was.policy, shift))
-                for compiled, fresh, was in zip(
-                    watch.monitor.properties, held.properties, before, strict=True
-                )
-            )
-        )
+        heard = {
+            str(name): int(at) + shift
+            for name, at in memory.get("heard", {}).items()
+            if name in watch.names
+        }
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise RecordingError(f"the memory makes no sense: {error!r}") from error
+    held = watch.monitor.start()
+    held = held._replace(
+        properties=tuple(
+            fresh._replace(policy=carried_over(compiled.rules, asked[compiled.name], shift))
+            if compiled.name in asked
+            else fresh
+            for compiled, fresh in zip(watch.monitor.properties, held.properties, strict=True)
+        )
+    )
     return {
         **memory,
+        "key": key(watch.monitor),
+        "names": list(watch.names),
         "tick": first - 1,
+        "outdated": True,
         "properties": properties_data(held),
+        "violations": [0] * len(watch.names),
         "mutes": {},
         "heard": heard,
         "reasons": {},

@@ -1,0 +1,98 @@
+"""Whatever happens to a monitor, its planners and its clock: nobody is let go but by the rules.
+
+A real node with all its actuators lives several lives beside robots that come, go and refuse.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import rclpy
+from beside import FILES, Beside
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from live_ros import free_domain
+from lives import Lives, steady
+from rclpy.context import Context
+from switchboard import Switchboard, modules
+
+from forewarn.config import load_spec
+from forewarn.learning.counting import TransitionCounter, build_model
+from forewarn.models import save_model
+from forewarn.monitoring.build import compile_spec
+
+pytestmark = pytest.mark.ros
+
+
+@pytest.fixture(scope="module")
+def context() -> Iterator[Context]:
+    """Return a context of the test's own."""
+    with free_domain() as domain:
+        found = Context()
+        rclpy.init(context=found, domain_id=domain)
+        yield found
+        rclpy.shutdown(context=found)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with all monitor files and their model."""
+    folder = tmp_path_factory.mktemp("lives")
+    for name, text in FILES.items():
+        (folder / f"{name}.yaml").write_text(text)
+    compiled = compile_spec(load_spec(folder / "same.yaml"))
+    counter = TransitionCounter(compiled.abstraction.vocabulary)
+    for tick in range(600):
+        counter.add(tick, (tick // 5) % 3)
+    counter.end_recording()
+    model = build_model(counter, rate=10.0, digest=compiled.abstraction.digest)
+    save_model(model, folder / "model.json")
+    return folder
+
+
+OFTEN = {"values": 3, "wait": 3, "restart": 2, "autoware": 2, "nav2": 2, "apollo": 2}
+SELDOM = (
+    "jump",
+    "mute",
+    "release",
+    "reset",
+    "acknowledge",
+    "change",
+    "deactivate",
+    "kill",
+    "gate",
+    "hang",
+    "fail",
+)
+WHAT = [*SELDOM, *(what for what, times in OFTEN.items() for _ in range(times))]
+Events = st.lists(st.tuples(st.sampled_from(WHAT), st.integers(0, 1000)), max_size=25)
+
+
+@given(Events)
+@settings(
+    max_examples=int(os.environ.get("FOREWARN_LIVES", "20")),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+)
+def test_nobody_is_let_go_but_by_the_rules_or_a_person(
+    context: Context, files: Path, events: list[tuple[str, int]]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, module in modules():
+            patch.setitem(sys.modules, name, module)
+        for old in ("journal", "bridge"):
+            (files / old).unlink(missing_ok=True)
+        lives = Lives(context, files, Switchboard())
+        steady(lives, patch)
+        beside = Beside(lives, files)
+        try:
+            for what, number in events:
+                beside.do(what, number)
+            beside.calm_down()
+        finally:
+            if lives.node is not None:
+                lives.kill()
