@@ -125,7 +125,7 @@ def test_recorded_robots_and_simulators_are_read() -> None:
     with open_recording(paths[0]) as recording:
         sample = next(iter(recording.read()))
     assert len(paths) == len(list(robot.glob("*.json*")))
-    with gzip.open(paths[0]) as file:
+    with (gzip.open if paths[0].suffix == ".gz" else open)(paths[0]) as file:
         first = json.load(file)["frames"][0]
     assert sample.data["scan"] == first["scan"]  # type: ignore[index]
     with open_recording(drive) as recording:
