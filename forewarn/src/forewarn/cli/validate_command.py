@@ -6,9 +6,11 @@ What judges recordings and models is imported only where some are given.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from forewarn.cli.findings import Finding, error_findings, warning
 from forewarn.cli.output import Output
@@ -23,6 +25,9 @@ from forewarn.monitoring.footprint import growing_parts, memory_bound
 from forewarn.plans.signals import plan_readers
 from forewarn.signals.clock import horizon_ticks
 from forewarn.states.danger import DangerFit
+
+if TYPE_CHECKING:
+    from forewarn.models import CountModel
 
 DESCRIPTION = """\
 Check monitor files: YAML, keys, names, expressions, formulas, constraints; message fields against
@@ -95,11 +100,12 @@ def run(options: Options, output: Output) -> int:
 
 def check_file(file: Path, bags: list[Path], model: Path | None) -> Iterator[Finding]:
     """Yield all findings about one monitor file."""
+    opened = cache(_open)
     try:
         with all_problems(file, *CHECKS):
             spec = load_spec(file)
             path = model if model is not None else _named_model(spec)
-            compiled = compile_spec(spec, _fits(spec, path))
+            compiled = compile_spec(spec, _fits(spec, path, opened))
             for check in CHECKS:
                 check(compiled)
     except InputError as error:
@@ -123,7 +129,7 @@ def check_file(file: Path, bags: list[Path], model: Path | None) -> Iterator[Fin
     else:
         from forewarn.cli.validate_model import against_model
 
-        yield from against_model(compiled, path)
+        yield from against_model(compiled, path, opened(path))
 
 
 def _existing(bags: list[Path]) -> list[Path]:
@@ -134,16 +140,24 @@ def _existing(bags: list[Path]) -> list[Path]:
     return existing_recordings(bags)
 
 
-def _fits(spec: MonitorSpec, path: Path | None) -> tuple[DangerFit, ...]:
-    """Return the danger scores of a model that can be read; `against_model` tells of others."""
-    if path is None or not spec.danger:
-        return ()
+def _open(path: Path) -> CountModel | InputError:
+    """Return the model of a file, or why it cannot be read."""
     from forewarn.models import load_model
 
     try:
-        return load_model(path).danger
-    except InputError:
+        return load_model(path)
+    except InputError as error:
+        return error
+
+
+def _fits(
+    spec: MonitorSpec, path: Path | None, opened: Callable[[Path], CountModel | InputError]
+) -> tuple[DangerFit, ...]:
+    """Return the danger scores of a model that can be read; `against_model` tells of others."""
+    if path is None or not spec.danger:
         return ()
+    model = opened(path)
+    return () if isinstance(model, InputError) else model.danger
 
 
 def _unused(compiled: CompiledSpec) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from forewarn.cli.findings import Finding
 from forewarn.errors import InputError
 from forewarn.logic import horizon_notes
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models import load_model
+from forewarn.models import CountModel
 from forewarn.monitoring.anomaly_section import open_detector
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.footprint import growing_parts, memory_bound
@@ -24,13 +24,19 @@ from forewarn.monitoring.step import Monitor
 SOLVING = 10.0
 
 
-def against_model(compiled: CompiledSpec, path: Path) -> Iterator[Finding]:
-    """Yield what keeps a model from serving a monitor file, or would surprise."""
+def against_model(
+    compiled: CompiledSpec, path: Path, model: CountModel | InputError
+) -> Iterator[Finding]:
+    """Yield what keeps a model from serving a monitor file, or would surprise.
+
+    Of a model that cannot be read, `model` says why.
+    """
     spec = compiled.spec
     # Bounds by sampling say nothing more about whether the model fits, and take most of the time.
     solver = risk_table if spec.bounds.kind in ("credible", "clustered") else None
     try:
-        model = load_model(path)
+        if isinstance(model, InputError):
+            raise model
         check_model(compiled, model)
         open_detector(compiled, model)
         monitor = _within(SOLVING, lambda: build_monitor(compiled, model, solver))
