@@ -20,15 +20,15 @@ from rosbags.highlevel import AnyReader
 
 from benchmarks._harness import Cell, Table, Target, quantile, resident, take_turns
 from benchmarks._harness import run as serve
-from forewarn.config import load_spec, parse_spec
+from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.learning.observing import wanted_types
 from forewarn.learning.pipeline import learn, shard_of
 from forewarn.learning.shard_key import Question
 from forewarn.logic.specification import compile_spec
-from forewarn.models import load_model
-from forewarn.monitoring.build import build_monitor, compile_for
+from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.loading import load_fitting, make_monitor
 from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings import open_recording
@@ -105,8 +105,7 @@ class Replayer:
 
     def __init__(self, config: Path, model: Path | None) -> None:
         self.bags = sorted(path for path in RECORDINGS.iterdir() if path.is_dir())
-        counts = None if model is None else load_model(model)
-        compiled = compile_for(load_spec(config), counts)
+        compiled, counts = load_fitting(config, model)
         self.spec, self.abstraction = compiled.spec, compiled.abstraction
         if counts is None:
             counts = learn(self.bags, self.spec, self.abstraction).model
@@ -167,8 +166,7 @@ def measure_replay(
 
 def measure_memory(minutes: float) -> list[tuple[Cell, ...]]:
     """Replay one recording again and again in one session, as a node that runs for long would."""
-    model = load_model(MODEL)
-    monitor = build_monitor(compile_for(load_spec(CONFIG), model), model)
+    monitor, _ = make_monitor(CONFIG, MODEL)
     bag = RECORDINGS / "held_out"
     with open_recording(bag) as recording:
         session = Session(monitor, wanted_types(monitor.spec, recording))

@@ -37,12 +37,13 @@ from evaluation.agents.rivals import area, best_of, found_at, rival_scores, told
 from evaluation.harness.command import command
 from evaluation.harness.environment import python_of
 from evaluation.harness.page import rounded, write_json
+from evaluation.harness.runs import recordings_in
 from forewarn.assessment.replay import replay
 from forewarn.errors import InputError, plural
 from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.loading import load_compiled
-from forewarn.recordings import find_recordings, open_recording
+from forewarn.recordings import open_recording
 from forewarn.recordings.given import existing_recordings
 
 HERE = Path(__file__).resolve().parent
@@ -298,9 +299,7 @@ def study(
     """Judge the recorded runs, by rivals too, and runs with goals that were never recorded."""
     if part not in ("all", "recorded", "rivals", "unseen"):
         raise SystemExit("--part is all, recorded, rivals or unseen")
-    if not data.exists():
-        raise FileNotFoundError(f"{data} does not exist")
-    paths = find_recordings(data)
+    paths = recordings_in(data)
     runs = [run for path in paths for run in read_runs(path)]
     hits = [run for run in runs if run.succeeded]
     unknown = sum(run.decisive is None for run in hits)

@@ -28,13 +28,14 @@ from evaluation.agents.rivals import (
 )
 from evaluation.harness import page
 from evaluation.harness.page import table
+from evaluation.harness.runs import recordings_in
 from forewarn import load_monitor, replay
 from forewarn.cli.main import main as forewarn_main
 from forewarn.config import load_spec
 from forewarn.errors import ForewarnError, InputError, plural
 from forewarn.learning.examples import read_run
 from forewarn.logic.specification import compile_spec
-from forewarn.recordings import find_recordings, open_recording
+from forewarn.recordings import open_recording
 
 HERE = Path(__file__).resolve().parent
 PROPERTY, HORIZON = "ends_well", 100
@@ -118,10 +119,8 @@ def typed_runs(
     InputError
         If a run lacks a field, or it is none that would be accepted.
     """
-    if not data.exists():
-        raise FileNotFoundError(f"{data} does not exist")
     compiled, found, idle = compile_spec(load_spec(monitor)), [], 0
-    for run in find_recordings(data, "run"):
+    for run in recordings_in(data, "run"):
         with open_recording(run) as recording:
             fields = dict(list(recording.read())[-1].data)
         check_fields(fields, needs, run)

@@ -25,12 +25,12 @@ from evaluation.agents.rivals import Trace, area, best_of, rival_scores, told
 from evaluation.harness.command import command
 from evaluation.harness.compare import compare, contender, markdown, signal_contenders, within
 from evaluation.harness.page import rounded, table
-from evaluation.harness.runs import Fold, Pass, halves, pass_over, predict, watch
+from evaluation.harness.runs import Fold, Pass, halves, pass_over, predict, recordings_in, watch
 from forewarn.assessment.tradeoff import AlertRule
 from forewarn.config import load_spec
 from forewarn.errors import InputError, plural
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.recordings import find_recordings, open_recording
+from forewarn.recordings import open_recording
 
 HERE = Path(__file__).resolve().parent
 PROPERTY, FOLDS, QUIET, BUDGET = "no_crash", 5, 0.1, 120.0
@@ -92,9 +92,7 @@ def trials_in(data: Path) -> list[Path]:
     InputError
         If a name does not begin with a scenario, or a file of that name holds no frames.
     """
-    if not data.exists():
-        raise FileNotFoundError(f"{data} does not exist")
-    found, known = find_recordings(data), (*SAFE, *UNSAFE, *CRASHES, *OTHERS)
+    found, known = recordings_in(data), (*SAFE, *UNSAFE, *CRASHES, *OTHERS)
     wrong = next((path for path in found if path.name[:2] not in known), None)
     if wrong is not None:
         accepted = f"a name that begins with one of {', '.join(sorted(known))}, as E2_002.json.gz"

@@ -30,7 +30,7 @@ from evaluation.guard.replays import HERE, OUT, Played, Recorded, agentdojo, pla
 from evaluation.guard.tables import replays_table
 from evaluation.harness.command import command
 from evaluation.harness.page import publish
-from forewarn.recordings import find_recordings
+from evaluation.harness.runs import recordings_in
 
 KINDS = ("state", "action")
 GROUPS = 3
@@ -137,9 +137,7 @@ def left_out(runs: Sequence[AgentRun]) -> Iterator[tuple[list[int], list[int]]]:
 
 def study(data: Path, jobs: int = 1) -> dict[str, list[dict[str, Any]]]:
     """Return what became of the runs under each guard."""
-    if not data.exists():
-        raise FileNotFoundError(f"{data} does not exist")
-    paths = find_recordings(data)
+    paths = recordings_in(data)
     found: dict[str, list[Played]] = {kind: [] for kind in KINDS}
     with ProcessPoolExecutor(jobs) as pool:
         runs = [run for some in pool.map(runs_of, paths) for run in some]

@@ -32,6 +32,7 @@ from evaluation.agents.toolemu import NEEDS as HARM
 from evaluation.guard.tables import replays_table
 from evaluation.harness.command import command
 from evaluation.harness.page import publish
+from evaluation.harness.runs import recordings_in
 from forewarn.errors import plural
 from forewarn.recordings import find_recordings, open_recording
 
@@ -118,12 +119,10 @@ def play(
 
 def play_all(rules: Path, data: Path, needs: Mapping[str, Field]) -> list[Played]:
     """Play all runs of a folder or file under the rules of a monitor file; say how many."""
-    if not data.exists():
-        raise FileNotFoundError(f"{data} does not exist")
     refused: list[Decision] = []
     guard = Guard.open(rules, on_decision=refused.append)
     logging.getLogger("agent_guard").setLevel(logging.ERROR)
-    runs = [run for path in find_recordings(data) for run in recorded_runs(path, needs)]
+    runs = [run for path in recordings_in(data) for run in recorded_runs(path, needs)]
     found = [play(guard, run, refused) for run in runs if run.calls]
     print(f"{data}: {plural(len(runs), 'run')}; {len(runs) - len(found)} without a call left out")
     return found

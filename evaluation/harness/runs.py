@@ -34,7 +34,7 @@ from forewarn.monitoring.scored import Scored
 from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import PropertyStatus
-from forewarn.recordings import Recording, Sample, open_recording
+from forewarn.recordings import Recording, Sample, find_recordings, open_recording
 
 TRACK_ARRAYS = tuple(
     field.name
@@ -42,6 +42,21 @@ TRACK_ARRAYS = tuple(
     # `prevented` is what people say of incidents, and nobody says so of a recording.
     if field.name not in ("name", "rate", "horizon", "clear", "prevented")
 )
+
+
+def recordings_in(data: Path, run_key: str | None = None) -> list[Path]:
+    """Return the recordings of a file or folder, as `find_recordings` does.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing of that name.
+    RecordingError
+        If a folder holds no recording.
+    """
+    if not data.exists():
+        raise FileNotFoundError(f"{data} does not exist")
+    return find_recordings(data, run_key)
 
 
 @dataclass(frozen=True, eq=False)

@@ -227,6 +227,11 @@ def _remark(
             output.note(f"note: the calibration in {path} is left out: it was fitted to it alone")
         if other.borrowed is not None:
             output.note(f"note: what {path} borrows from other groups is left out")
+    if len(counted.reports) >= MANY and (names := _by_default(learned.compiled)):
+        output.note(
+            f"note: the risk of {', '.join(names)} is the chain's alone. From so many recordings "
+            "`estimator: auto` and danger scores often foresee more; `forewarn compare` tells"
+        )
 
 
 def _asked(options: Options) -> bool:
@@ -261,11 +266,6 @@ def _report(
         print_dependence(compiled, model, tests, model.size, output)
         print_estimators(model, choices, output)
     print_estimates(model, output)
-    if len(counted.reports) >= MANY and (names := _by_default(compiled)):
-        output.note(
-            f"note: the risk of {', '.join(names)} is the chain's alone. From so many recordings "
-            "`estimator: auto` and danger scores often foresee more; `forewarn compare` tells"
-        )
     print_calibration(fitted, clock.noun, output)
     output.say(
         f"{plural(model.size, 'state')}, {plural(transitions, 'transition')} -> {options.output}"

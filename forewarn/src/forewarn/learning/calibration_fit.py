@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.errors import ModelError
+from forewarn.learning.logistic import least_logistic
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -92,28 +93,18 @@ def fit_platt(risk: Floats, followed: Bools, weight: Floats) -> Line:
     odds = np.log(risk) - np.log1p(-risk)
     design = np.stack((odds, np.ones_like(odds)), axis=1)
     line = np.array([0.0, np.log((hits + 1) / (misses + 1))])
-    at = design @ line
-    loss = _loss(at, target, weight)
-    for _ in range(STEPS):
-        share = 1 / (1 + np.exp(-np.clip(at, -700, 700)))
+
+    def loss(_: Floats, at: Floats) -> float:
+        return float(np.sum(weight * (np.logaddexp(0, at) - target * at)))
+
+    def slopes(_: Floats, share: Floats) -> tuple[Floats, Floats]:
         gradient = design.T @ (weight * (share - target))
-        curvature = (design.T * (weight * share * (1 - share))) @ design + CLOSE * np.eye(2)
-        step = np.linalg.solve(curvature, gradient)
-        before = loss
-        at = design @ (line - step)
-        while (loss := _loss(at, target, weight)) > before and np.abs(step).max() > CLOSE:
-            step = step / 2
-            at = design @ (line - step)
-        line = line - step
-        if np.abs(step).max() < CLOSE:
-            break
+        return gradient, (design.T * (weight * share * (1 - share))) @ design + CLOSE * np.eye(2)
+
+    line = least_logistic(design, line, loss, slopes, STEPS, CLOSE)
     if not line[0] > 0:
         raise ModelError(
             f"the frequency of violations falls with the risk (slope {line[0]:.3g})",
             accepted="recordings on which the risk tells something; method isotonic",
         )
     return Line(float(line[0]), float(line[1]))
-
-
-def _loss(odds: Floats, target: Floats, weight: Floats) -> float:
-    return float(np.sum(weight * (np.logaddexp(0, odds) - target * odds)))

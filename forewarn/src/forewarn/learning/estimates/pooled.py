@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from forewarn.learning.estimates.problem import Floats, Problem, Sample, Setting
+from forewarn.learning.logistic import least_logistic
 
 RIDGES = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0)
 MAX_PAIRED = 16
@@ -77,18 +78,8 @@ def fit_logit(rows: Floats, followed: Floats, visits: Floats, ridge: float) -> F
         fit = np.sum(visits * np.logaddexp(0, odds) - followed * odds)
         return float(fit + 0.5 * np.sum(penalty * at * at))
 
-    odds = rows @ weights
-    now = loss(weights, odds)
-    for _ in range(STEPS):
-        share = 1 / (1 + np.exp(-np.clip(odds, -700, 700)))
-        gradient = rows.T @ (visits * share - followed) + penalty * weights
-        curvature = (rows.T * (visits * share * (1 - share))) @ rows + np.diag(penalty + 1e-12)
-        step = np.linalg.solve(curvature, gradient)
-        before, odds = now, rows @ (weights - step)
-        while (now := loss(weights - step, odds)) > before and np.abs(step).max() > CLOSE:
-            step = step / 2
-            odds = rows @ (weights - step)
-        weights = weights - step
-        if np.abs(step).max() < CLOSE:
-            break
-    return weights
+    def slopes(at: Floats, share: Floats) -> tuple[Floats, Floats]:
+        gradient = rows.T @ (visits * share - followed) + penalty * at
+        return gradient, (rows.T * (visits * share * (1 - share))) @ rows + np.diag(penalty + 1e-12)
+
+    return least_logistic(rows, weights, loss, slopes, STEPS, CLOSE)
