@@ -91,7 +91,7 @@ class Beside:
     Attributes
     ----------
     acting : dict of str to int
-        Properties that act, by what was published last, and for how many ticks they were calm.
+        For how many ticks each property was calm of which the last message says that it acts.
     excused : set of str
         Properties whose alert a person has ended, or which nobody can know of.
     unknown : bool

@@ -29,7 +29,7 @@ def against_model(
 ) -> Iterator[Finding]:
     """Yield what keeps a model from serving a monitor file, or would surprise.
 
-    Of a model that cannot be read, `model` says why.
+    Where the model cannot be read, `model` is the error that says why.
     """
     spec = compiled.spec
     # Bounds by sampling say nothing more about whether the model fits, and take most of the time.

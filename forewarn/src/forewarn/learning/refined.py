@@ -200,8 +200,9 @@ class Refined(NamedTuple):
     answer : Answer
         At the end.
     real : float
-        Probability with which the policy reaches the goal in the trie, where what no run went on
-        with is not reached. It may lie above the answer: a leaf's mean is below some of its parts.
+        Probability with which the policy reaches the goal in the trie. Where it chooses what no
+        run did, the goal is not reached. It may lie above the answer, because a leaf has the mean
+        of moments that differ.
     paths : tuple of Way
         The most probable paths to the goal.
     critical : CriticalPart or None

@@ -20,7 +20,7 @@ class Breach(NamedTuple):
     Attributes
     ----------
     quiet : int
-        Ticks since at which it is known not to last.
+        Ticks since it was last seen to last; those at which nobody knows are left out.
     terminal : bool
         A terminal label held at the last tick.
     """
