@@ -53,7 +53,8 @@ def test_each_frame_is_a_line_with_its_objects_opened_up(
     ("key", "times", "seconds", "unit"),
     [
         ("t", [0, 100], 100.0, ""),
-        ("time", [3, 4], 1.0, ""),
+        ("time", [3, 4], 1.0, "seconds"),
+        ("time", [3.0, 4.0], 1.0, ""),
         ("timestamp", [306419, 306849], 0.43, "milliseconds"),
         ("stamp", [7_000_000, 7_100_000], 0.1, "microseconds"),
         ("timestamp", [10**18, 10**18 + 10**8], 0.1, "nanoseconds"),

@@ -11,7 +11,8 @@ objects becomes a list for each value that all of them have (``obstacles_x``). W
 document says is left out.
 
 Times are in seconds; those under a name with ``_ns`` in nanoseconds. Whole numbers are what their
-rhythm says, for frames come more often than every ten seconds (`UNITS`), and a warning tells it.
+rhythm says, for frames come more often than every ten seconds (`UNITS`), and a warning tells it:
+they may be in another unit still (LawBreaker's runs count tenths of a second).
 """
 
 from __future__ import annotations
@@ -164,14 +165,14 @@ def _time_of(frames: Any) -> str:
 
 
 def _unit(found: _Frames) -> tuple[int, str]:
-    """Return the nanoseconds in one of a frame's times and a name to tell; 0 if it is seconds."""
+    """Return the nanoseconds in one of a frame's times, 0 for seconds, and the unit to warn of."""
     times = [frame[found.time] for frame in found.frames]
     if found.time == "t" or not all(isinstance(time, int) for time in times):
         return 0, ""
     if found.time.endswith("_ns"):
         return 1, ""
     step = statistics.median(abs(b - a) for a, b in pairwise(times)) if len(times) > 1 else 0
-    return next(((unit, name) for least, unit, name in UNITS if step >= least), (0, ""))
+    return next(((unit, name) for least, unit, name in UNITS if step >= least), (0, "seconds"))
 
 
 def _identifier(key: str) -> str:
