@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import inspect
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from forewarn.errors import ForewarnError
+EXPECTED: tuple[type[Exception], ...] = (OSError,)
+with contextlib.suppress(ModuleNotFoundError):  # a simulator's environment has no forewarn
+    from forewarn.errors import ForewarnError
+
+    EXPECTED += (ForewarnError,)
 
 KINDS: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "str": str, "Path": Path}
 
@@ -44,7 +49,7 @@ def command(function: Callable[..., None], arguments: Sequence[str] | None = Non
     options = vars(parser.parse_args(arguments))
     try:
         function(**options)
-    except (OSError, ForewarnError) as error:
+    except EXPECTED as error:
         sys.exit(f"{parser.prog}: error: {error}")
 
 

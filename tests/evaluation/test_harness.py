@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.build import build_monitor
 from forewarn.recordings import open_recording
 
+ROOT = Path(__file__).parents[2]
 MONITOR = """
 version: 1
 rate: 10
@@ -142,6 +145,14 @@ def test_data_that_cannot_be_read_end_a_study_with_one_line(tmp_path: Path) -> N
     for name, told in (("cut.xml", "cut.xml is no XML, or cut short"), ("none", "No such file")):
         with pytest.raises(SystemExit, match=f"error: .*{told}"):
             command(main, ["--path", str(tmp_path / name)])
+
+
+@pytest.mark.parametrize("module", ["evaluation.study.record", "evaluation.sumo.scenarios"])
+def test_what_simulates_needs_nothing_of_forewarn(module: str) -> None:
+    hidden = f"import sys; sys.modules['forewarn'] = None; import {module} as it; print(it.main)"
+    shown = subprocess.run([sys.executable, "-c", hidden], cwd=ROOT, capture_output=True, text=True)
+    assert shown.returncode == 0, shown.stderr
+    assert "function main" in shown.stdout
 
 
 def test_episodes_are_driven_once_unless_what_they_depend_on_changes(tmp_path: Path) -> None:
