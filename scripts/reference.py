@@ -57,6 +57,7 @@ MORE = {
     "PropertySpec.figure": "#noise",
     "PropertySpec.estimator": "../howto/tuning.md#which-estimate-of-the-risk",
     "PropertySpec.scores": "#danger",
+    "PropertySpec.hold_while": "../howto/interventions.md#a-stop-that-changes-its-own-risk",
     "PropertySpec.intervention": "../howto/guard.md",
     "LearningSpec.regrow": "#a-tree-that-is-grown-anew",
     "LearningSpec.calibration": "../howto/tuning.md",

@@ -103,4 +103,6 @@ def key_of(arm: Library | None, compiled: CompiledSpec, model: CountModel) -> st
     if not arm.policies:
         return compiled.abstraction.digest
     told = f"{model.fingerprint} {json.dumps(arm.policies, sort_keys=True)}"
+    held = {n: p.hold_while for n, p in compiled.spec.properties.items() if p.hold_while}
+    told += f" {json.dumps(held)}" if held else ""
     return hashlib.sha256(told.encode()).hexdigest()

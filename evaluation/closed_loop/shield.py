@@ -1,7 +1,7 @@
 """A shield for the town's ego: actions are tried, learned from, and recommended.
 
     python -m evaluation.closed_loop.shield --folder DIR --tries 3001:3031
-    python -m evaluation.closed_loop.shield --folder DIR --seeds 4201:4301 --write
+    python -m evaluation.closed_loop.shield --folder DIR --seeds 4301:4401 --write
 
 The first command drives trips with actions at random moments, and adds what happened to `--tried`;
 the second drives the same trips by all arms. What was tried and which trips were driven is kept in
@@ -20,7 +20,6 @@ from typing import Any
 
 from evaluation.closed_loop.arms import (
     ADAPTED,
-    AT_LIGHTS,
     DEMO,
     HOLD,
     MOST,
@@ -52,9 +51,6 @@ from monitor_node.actuators.interface import Demand
 MARK = "evaluation.closed_loop.shield"
 LEVELS = {"red_light": 0.4, "brake_for_red": 0.4, "collision": 0.25}
 """The risk from which each rule demands something; it is let go below half of it."""
-WHOLE = 4.0
-"""Seconds that a stop at a light lasts at the least. The danger scores see the ego brake, and take
-it for the driver's will: after a few ticks of a stop the risk is below any threshold."""
 ON_THE_WAY = "moving & !red & !yellow & !junction & !conflict_car<1.8 & !conflict_walker<1.8"
 """Success: it drives, with no light against it and nobody in its way."""
 
@@ -92,8 +88,7 @@ def at_levels(spec: MonitorSpec) -> Policies:
 
     def changed(name: str) -> dict[str, float]:
         level = LEVELS[name]
-        hold = {"hold": WHOLE} if name in AT_LIGHTS else {}
-        return {"warn": level, "act": level, "release": level / 2, **hold}
+        return {"warn": level, "act": level, "release": level / 2}
 
     return {name: {**policy, **changed(name)} for name, policy in as_shipped(spec).items()}
 
@@ -215,8 +210,8 @@ def main(
     tried: Path = HERE / "tries.jsonl.gz",
     kept: Path = HERE / "trips_demo.jsonl.gz",
     config: Path = DEMO,
-    output: Path = HERE / "shield_demo.json",
-    mark: str = f"{MARK}, demo",
+    output: Path = HERE / "shield_held.json",
+    mark: str = f"{MARK}, held",
     write: bool = False,
 ) -> None:
     """Try actions (`--tries`); drive what is missing of `--seeds`, and sum up."""

@@ -361,10 +361,19 @@ def test_the_town_has_a_shield_that_knows_what_was_tried() -> None:
         for name, policy in arms[0].policies.items()
     }
     assert asked == {
-        "red_light": (0.4, 0.4, 0.2, 4.0),
-        "brake_for_red": (0.4, 0.4, 0.2, 4.0),
+        "red_light": (0.4, 0.4, 0.2, 1.0),
+        "brake_for_red": (0.4, 0.4, 0.2, 1.0),
         "collision": (0.25, 0.25, 0.125, 0.5),
     }
+    held = {name: prop.hold_while for name, prop in compiled.spec.properties.items()}
+    assert held == {"red_light": "must_stop", "brake_for_red": "must_stop", "collision": None}
+    let_go = {
+        name: prop.model_copy(update={"hold_while": None})
+        for name, prop in compiled.spec.properties.items()
+    }
+    other = compile_for(spec.model_copy(update={"properties": let_go}), model)
+    changed = keys_of(compared_arms(other, model, logs), other, model, logs)
+    assert {name for name in compared if keys[0][name] != changed[name]} == {"Forewarn", shield}
 
 
 def test_what_was_tried_is_logged_in_the_states_of_the_demo() -> None:

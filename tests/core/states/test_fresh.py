@@ -13,7 +13,8 @@ from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.states.fresh import FreshCondition, clear_ways
+from forewarn.states.condition import Condition
+from forewarn.states.fresh import clear_ways
 
 SIGNALS = """\
   behind: {timeout: 0.5}
@@ -37,7 +38,7 @@ def compiled(when: str, signals: str = SIGNALS, way: str = "turn") -> CompiledSp
     return compile_spec(parse_spec(parse_document(TEXT % (signals, way, when), Path("m.yaml"))))
 
 
-def condition(when: str) -> FreshCondition:
+def condition(when: str) -> Condition:
     found = compiled(when)
     clear = clear_ways(found.spec, found.abstraction)
     assert [*clear] == ["turn"]

@@ -172,6 +172,7 @@ def _unused(compiled: CompiledSpec) -> Iterator[Finding]:
         ),
         *(s.value for s in spec.signals.values() if s.is_derived and s.value is not None),
         *(() if spec.escape is None else spec.escape.conditions.values()),
+        *(p.hold_while for p in spec.properties.values() if p.hold_while is not None),
     ]
     used = {name for text in texts for name in parse_expression(text).names}
     used |= abstraction.deciding

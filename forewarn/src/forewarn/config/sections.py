@@ -220,6 +220,9 @@ class PropertySpec(Section):
         Ticks in a row that begin, and end, an alert.
     hold : float
         Seconds that an alert lasts at least.
+    hold_while : str or None
+        Expression over signals. With ``mode: act``, what is asked for at ``act`` does not end
+        while it is true or unknown, however low the risk is. Where not given: never.
     unseen : str
         What a state unknown to the model asks for: ``act``, ``warn`` or ``ignore``.
     unseen_limit : float
@@ -255,6 +258,7 @@ class PropertySpec(Section):
     enter: Ticks = 2
     exit: Ticks = 5
     hold: Duration = 1.0
+    hold_while: Expr | None = None
     unseen: Literal["act", "warn", "ignore"] = "act"
     unseen_limit: Duration = 3.0
     unseen_speed: Positive = 0.5

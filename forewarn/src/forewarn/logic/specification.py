@@ -16,6 +16,7 @@ from forewarn.logic.parser import parse_formula
 from forewarn.logic.syntax import Atom, Constant, Formula, Not, atoms_of
 from forewarn.signals.clock_kinds import clock_of
 from forewarn.states.abstraction import Abstraction
+from forewarn.states.condition import hold_conditions
 from forewarn.states.danger import DangerFit
 from forewarn.states.fresh import clear_ways
 from forewarn.states.kinds import build_states
@@ -73,10 +74,11 @@ def compile_spec(spec: MonitorSpec, fitted: Sequence[DangerFit] = ()) -> Compile
         misreadings(spec, abstraction)
     except ConfigErrors as found:
         errors += found.errors
-    try:
-        clear_ways(spec, abstraction)
-    except ConfigErrors as found:
-        errors += found.errors
+    for conditions in (clear_ways, hold_conditions):
+        try:
+            conditions(spec, abstraction)
+        except ConfigErrors as found:
+            errors += found.errors
     automata, problems = _automata(spec, abstraction, formulas)
     errors += problems
     errors += _estimators(spec, abstraction)

@@ -45,6 +45,7 @@ from forewarn.monitoring.shielding import build_shield
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel, compile_property
 from forewarn.signals.clock import horizon_ticks
+from forewarn.states.condition import hold_conditions
 from forewarn.states.interface import Admission, StateSpace
 from forewarn.states.misreading import misreadings
 
@@ -125,9 +126,11 @@ def build_monitor(
     process = cache(lambda: _process(compiled, model))
     least = _of_process(compiled, questions, model, process, "figure", "pmin", least_risk)
     done = _of_process(compiled, questions, model, process, "risk_of", "action", risk_of_actions)
+    holds = hold_conditions(spec, abstraction) if spec.mode == "act" else {}
     properties = tuple(
         replace(
             prop,
+            hold_while=holds.get(prop.name),
             least=least.get(prop.name),
             of_actions=done.get(prop.name),
             scored=pushed,
@@ -387,10 +390,11 @@ def with_section(monitor: Monitor, name: str, section: PropertySpec) -> Monitor:
                     key=f"properties.{name}.figure",
                     accepted="risk or upper; or expected in the file, or noise: {}",
                 )
-            if section.risk_of != before.risk_of:
-                raise ConfigError(
-                    "risk_of cannot change while running", key=f"properties.{name}.risk_of"
-                )
+            for key in ("risk_of", "hold_while"):
+                if getattr(section, key) != getattr(before, key):
+                    raise ConfigError(
+                        f"{key} cannot change while running", key=f"properties.{name}.{key}"
+                    )
             rules = compile_rules(section, monitor.clock)
             compiled = replace(compiled, spec=section, rules=rules)
         changed.append(compiled)

@@ -29,7 +29,7 @@ from forewarn.errors import RecordingError
 from forewarn.models.chain import Floats
 from forewarn.monitoring import shielding
 from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.tables import CompiledProperty, compile_property
+from forewarn.monitoring.tables import CompiledProperty
 from forewarn.recordings.zstd import CutError, unpacked
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import Observed
@@ -136,22 +136,15 @@ def _with_tables(compiled: CompiledProperty, tables: Tables) -> CompiledProperty
         scored = replace(
             scored, table=taken(f"{compiled.name}.scored", scored.table), weights=weights
         )
-    return compile_property(
-        compiled.name,
-        compiled.spec,
-        compiled.automaton,
-        compiled.rules,
-        compiled.vocabulary,
-        table,
-        compiled.row_classes,
-        outlook,
-        raw,
-        None if compiled.least is None else taken(f"{compiled.name}.least", compiled.least),
-        None
-        if compiled.of_actions is None
-        else taken(f"{compiled.name}.of_actions", compiled.of_actions),
-        scored,
-        compiled.estimate,
+    least, of_actions = compiled.least, compiled.of_actions
+    return replace(
+        compiled,
+        table=table,
+        outlook=outlook,
+        raw=raw,
+        least=None if least is None else taken(f"{compiled.name}.least", least),
+        of_actions=None if of_actions is None else taken(f"{compiled.name}.of_actions", of_actions),
+        scored=scored,
     )
 
 

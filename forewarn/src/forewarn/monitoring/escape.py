@@ -14,14 +14,14 @@ from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import UNKNOWN, RiskRow
 from forewarn.monitoring.verdict import Verdict
-from forewarn.states.fresh import FreshCondition
+from forewarn.states.condition import Condition
 
 SAID = {"reverse": "back away", "turn": "turn in place"}
 
 
 def with_way_out(
     request: Request,
-    conditions: Mapping[str, FreshCondition],
+    conditions: Mapping[str, Condition],
     before: int | None,
     verdict: Verdict,
     rows: Sequence[RiskRow],
@@ -33,7 +33,7 @@ def with_way_out(
     ----------
     request : Request
         What is asked for at a tick.
-    conditions : mapping of str to FreshCondition
+    conditions : mapping of str to Condition
         What the monitor file says of each way.
     before : int or None
         The tick that was evaluated before; None if there was none.

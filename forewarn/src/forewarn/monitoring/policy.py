@@ -102,7 +102,13 @@ def compile_rules(spec: PropertySpec, clock: Clock) -> Rules:
 
 
 def decide(
-    rules: Rules, state: PolicyState, tick: int, figure: float, *, unseen: bool = False
+    rules: Rules,
+    state: PolicyState,
+    tick: int,
+    figure: float,
+    *,
+    unseen: bool = False,
+    held: bool = False,
 ) -> PolicyState:
     """Advance the policy by one tick.
 
@@ -119,6 +125,8 @@ def decide(
     unseen : bool
         The present state is unknown to the model; a figure that is none the less known is by the
         property's scores.
+    held : bool
+        The present alert does not end, whatever the figure is.
     """
     cooling = state.cooling_until
     if cooling is not None and tick >= cooling:
@@ -140,6 +148,7 @@ def decide(
         # What scores say of it counts as well: as they are NaN without, nothing is above a level.
         calm = rests and (calm or figure != figure)
         warns, acts = warns or asked >= Level.WARN, acts or asked >= Level.ACT
+    calm = calm and not held
     state = PolicyState(
         state.level,
         state.since,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from forewarn.monitoring.belief import Belief, Filter, follow
 from forewarn.monitoring.branches import Step
 from forewarn.monitoring.breach import Breach
-from forewarn.monitoring.policy import PolicyState, decide
+from forewarn.monitoring.policy import Level, PolicyState, decide
 from forewarn.monitoring.property_risk import (
     CERTAIN,
     NAN,
@@ -125,7 +125,11 @@ def judge(
             model, compiled, before.branches, moment.observation, moment.row, step, risk
         )
     figure, unseen = _compared(compiled, risk, least, expected)
-    policy = decide(compiled.rules, before.policy, moment.tick, figure, unseen=unseen)
+    condition, held = compiled.hold_while, False
+    if condition is not None and before.policy.level == Level.ACT:
+        # What the model has learned of a driver who brakes does not hold for one who is braked.
+        held = condition.truth(moment.values)[0] is not False
+    policy = decide(compiled.rules, before.policy, moment.tick, figure, unseen=unseen, held=held)
     after = PropertyState(step.branches, step.latched, policy, belief, before.breach)
     return after, _verdict(compiled, after, step, status, risk, least, expected)
 

@@ -24,7 +24,8 @@ from forewarn.monitoring.verdict import PropertyVerdict, Verdict
 from forewarn.signals.clock import Clock
 from forewarn.signals.snapshots import Failure, Snapshot
 from forewarn.states.abstraction import Abstraction, Past
-from forewarn.states.fresh import FreshCondition, clear_ways
+from forewarn.states.condition import Condition
+from forewarn.states.fresh import clear_ways
 
 MAX_GAP = 10_000
 
@@ -116,7 +117,7 @@ class Monitor:
         return self.spec.startup * self.clock.rate
 
     @cached_property
-    def clear_ways(self) -> Mapping[str, FreshCondition]:
+    def clear_ways(self) -> Mapping[str, Condition]:
         """Return when a stopped robot may move, by ways, if the monitor file says so."""
         return clear_ways(self.spec, self.abstraction)
 

@@ -22,6 +22,7 @@ from forewarn.monitoring.branches import LiveAutomaton, Step, advance, live_auto
 from forewarn.monitoring.likely_path import Outlook
 from forewarn.monitoring.policy import Rules
 from forewarn.monitoring.scored import Scored, fields_of, view_of
+from forewarn.states.condition import Condition
 from forewarn.states.interface import (
     Admission,
     Observed,
@@ -160,6 +161,8 @@ class CompiledProperty:
         Risk where all scores are known; None without scores.
     estimate : Estimate or None
         What `table` is made of; None if it is the chain's, unasked.
+    hold_while : Condition or None
+        While what the intervention is held; None if nothing is, or if nobody is asked to act.
     """
 
     name: str
@@ -176,6 +179,7 @@ class CompiledProperty:
     of_actions: RiskOfActions | None = None
     scored: Scored | None = None
     estimate: Estimate | None = None
+    hold_while: Condition | None = None
     _letters: dict[int, tuple[int, ...]] = field(default_factory=dict)
     _steps: dict[tuple[tuple[int, ...], bool, Observed], Step] = field(default_factory=dict)
     #: What became of ticks that say the same whenever they come, by row, state and what was before.

@@ -7,15 +7,12 @@ not matter to them. Here all that would open a way on old or missing knowledge i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 from forewarn.config import MonitorSpec
-from forewarn.errors import ConfigError, ConfigErrors, ExpressionError, InputError
-from forewarn.expressions import Unknown, compile_expression, parse_expression
+from forewarn.errors import ConfigError, ConfigErrors, InputError
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.states.abstraction import Abstraction
+from forewarn.states.condition import Condition, compiled_condition, parsed, rests_on
 
 KEY = "actuators.twist.escape"
 TURN, ALWAYS = "turn", "true"
@@ -23,53 +20,7 @@ FRESH = 1.0
 """Seconds: the longest timeout of a signal on which such a condition may rest."""
 
 
-@dataclass(frozen=True)
-class FreshCondition:
-    """An expression over signals that holds only if all of them are known.
-
-    Attributes
-    ----------
-    text : str
-        The expression.
-    names : tuple of str
-        The signals that it reads; none if it always holds.
-    slots : tuple of int
-        Where their values lie among those of all signals.
-    by_platform : bool
-        Another type of processor may find otherwise, by a last bit.
-    """
-
-    text: str
-    names: tuple[str, ...]
-    slots: tuple[int, ...]
-    by_platform: bool
-
-    @cached_property
-    def _function(self) -> Any:
-        return compile_expression(parse_expression(self.text), self.names)
-
-    def denial(self, values: Sequence[Any]) -> str:
-        """Return why it cannot be said to hold; empty if it holds.
-
-        Parameters
-        ----------
-        values : sequence
-            Values of all signals in slot order; None where unknown.
-        """
-        given = [values[slot] for slot in self.slots]
-        missing = [name for name, value in zip(self.names, given, strict=True) if value is None]
-        if missing:
-            return f"{', '.join(missing)} is unknown"
-        found = self._function(given)
-        if found is True:
-            return ""
-        if found is False:
-            return f"{self.text} is false"
-        why = found.reason if isinstance(found, Unknown) else "it gives no truth value"
-        return f"{self.text} is unknown: {why}"
-
-
-def clear_ways(spec: MonitorSpec, abstraction: Abstraction) -> dict[str, FreshCondition]:
+def clear_ways(spec: MonitorSpec, abstraction: Abstraction) -> dict[str, Condition]:
     """Return when a stopped robot may move, by the names of ways; none without `escape`.
 
     Raises
@@ -78,7 +29,7 @@ def clear_ways(spec: MonitorSpec, abstraction: Abstraction) -> dict[str, FreshCo
         If an expression is none, or rests on signals that may be old.
     """
     conditions = {} if spec.escape is None else spec.escape.conditions
-    found, errors = dict[str, FreshCondition](), list[InputError]()
+    found, errors = dict[str, Condition](), list[InputError]()
     for name, text in conditions.items():
         try:
             found[name] = _condition(spec, abstraction, name, text)
@@ -89,17 +40,13 @@ def clear_ways(spec: MonitorSpec, abstraction: Abstraction) -> dict[str, FreshCo
     return found
 
 
-def _condition(spec: MonitorSpec, abstraction: Abstraction, way: str, text: str) -> FreshCondition:
-    signals, key = abstraction.signals, f"{KEY}.{way}.when"
+def _condition(spec: MonitorSpec, abstraction: Abstraction, way: str, text: str) -> Condition:
+    key = f"{KEY}.{way}.when"
     if way == TURN and text.lower() == ALWAYS:
-        return FreshCondition(ALWAYS, (), (), by_platform=False)
+        return Condition(ALWAYS, (), (), by_platform=False)
     errors: list[InputError] = []
-    try:
-        expression = parse_expression(text)
-        names = tuple(sorted(expression.names))
-        compile_expression(expression, signals)
-    except ExpressionError as error:
-        raise ConfigErrors([error.located(file=spec.file, key=key)]) from None
+    expression = parsed(spec, abstraction, key, text)
+    names = tuple(sorted(expression.names))
     if not names:
         also = "; or true, for a robot that may turn anywhere" if way == TURN else ""
         errors.append(
@@ -116,26 +63,12 @@ def _condition(spec: MonitorSpec, abstraction: Abstraction, way: str, text: str)
     ]
     if errors:
         raise ConfigErrors(errors)
-    slots = tuple(map(signals.index, names))
-    return FreshCondition(text, names, slots, _by_platform(abstraction, names, expression))
-
-
-def _needed(abstraction: Abstraction, names: Sequence[str]) -> list[str]:
-    """Return signals, and all that they are computed from."""
-    signals = abstraction.signals
-    needs = {one.name: [signals[slot] for slot in one.arguments] for one in abstraction.derived}
-    found, waiting = dict[str, None](), list(names)
-    while waiting:
-        name = waiting.pop(0)
-        if name not in found:
-            found[name] = None
-            waiting += needs.get(name, ())
-    return list(found)
+    return compiled_condition(abstraction, expression, text)
 
 
 def _old(abstraction: Abstraction, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield what may be old of all that an expression rests on, and what would be accepted."""
-    needed = _needed(abstraction, names)
+    needed = rests_on(abstraction, names)
     for derived in abstraction.derived:
         if derived.name in needed and derived.memory is not None:
             yield (
@@ -162,10 +95,3 @@ def _old(abstraction: Abstraction, names: Sequence[str]) -> Iterator[tuple[str, 
                 f"rests on {source.name}, whose last value stays when it is stale (hold)",
                 "signals that are stale: worst",
             )
-
-
-def _by_platform(abstraction: Abstraction, names: Sequence[str], own: Any) -> bool:
-    needed = _needed(abstraction, names)
-    derived = (one.expression for one in abstraction.derived if one.name in needed)
-    arriving = (one for one in abstraction.sources if one.name in needed)
-    return any(one.by_platform for one in (own, *derived, *arriving))

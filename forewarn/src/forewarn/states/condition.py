@@ -1,0 +1,137 @@
+"""Conditions over signals that the step asks beside the state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+from forewarn.config import MonitorSpec
+from forewarn.errors import ConfigError, ConfigErrors, ExpressionError, InputError
+from forewarn.expressions import Expression, Unknown, compile_expression, parse_expression
+from forewarn.states.abstraction import Abstraction
+
+
+@dataclass(frozen=True)
+class Condition:
+    """An expression over signals whose truth is known only if all of them are.
+
+    Attributes
+    ----------
+    text : str
+        The expression.
+    names : tuple of str
+        The signals that it reads; none if it always holds.
+    slots : tuple of int
+        Where their values lie among those of all signals.
+    by_platform : bool
+        Another type of processor may find otherwise, by a last bit.
+    """
+
+    text: str
+    names: tuple[str, ...]
+    slots: tuple[int, ...]
+    by_platform: bool
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind the compiled function, which cannot travel."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    @cached_property
+    def _function(self) -> Any:
+        return compile_expression(parse_expression(self.text), self.names)
+
+    def truth(self, values: Sequence[Any]) -> tuple[bool | None, str]:
+        """Return whether it holds, None if that is unknown, and why it is.
+
+        Parameters
+        ----------
+        values : sequence
+            Values of all signals in slot order; None where unknown.
+        """
+        given = [values[slot] for slot in self.slots]
+        missing = [name for name, value in zip(self.names, given, strict=True) if value is None]
+        if missing:
+            return None, f"{', '.join(missing)} is unknown"
+        found = self._function(given)
+        if found is True or found is False:
+            return found, ""
+        why = found.reason if isinstance(found, Unknown) else "it gives no truth value"
+        return None, f"{self.text} is unknown: {why}"
+
+    def denial(self, values: Sequence[Any]) -> str:
+        """Return why it cannot be said to hold; empty if it holds."""
+        holds, why = self.truth(values)
+        return why if holds is None else "" if holds else f"{self.text} is false"
+
+
+def parsed(spec: MonitorSpec, abstraction: Abstraction, key: str, text: str) -> Expression:
+    """Return the expression of a condition at a key path; raises ConfigErrors."""
+    try:
+        expression = parse_expression(text)
+        compile_expression(expression, abstraction.signals)
+    except ExpressionError as error:
+        raise ConfigErrors([error.located(file=spec.file, key=key)]) from None
+    return expression
+
+
+def compiled_condition(abstraction: Abstraction, expression: Expression, text: str) -> Condition:
+    """Return a condition that was parsed."""
+    names = tuple(sorted(expression.names))
+    slots = tuple(map(abstraction.signals.index, names))
+    return Condition(text, names, slots, _by_platform(abstraction, names, expression))
+
+
+def rests_on(abstraction: Abstraction, names: Sequence[str]) -> list[str]:
+    """Return signals, and all that they are computed from."""
+    signals = abstraction.signals
+    needs = {one.name: [signals[slot] for slot in one.arguments] for one in abstraction.derived}
+    found, waiting = dict[str, None](), list(names)
+    while waiting:
+        name = waiting.pop(0)
+        if name not in found:
+            found[name] = None
+            waiting += needs.get(name, ())
+    return list(found)
+
+
+def hold_conditions(spec: MonitorSpec, abstraction: Abstraction) -> dict[str, Condition]:
+    """Return while what interventions are held, by the properties that say so.
+
+    Raises
+    ------
+    ConfigErrors
+        If an expression is none, or one that another type of processor may decide otherwise.
+    """
+    found, errors = dict[str, Condition](), list[InputError]()
+    for name, section in spec.properties.items():
+        if section.hold_while is None:
+            continue
+        key = f"properties.{name}.hold_while"
+        try:
+            expression = parsed(spec, abstraction, key, section.hold_while)
+        except ConfigErrors as error:
+            errors += error.errors
+            continue
+        found[name] = compiled_condition(abstraction, expression, section.hold_while)
+        if found[name].by_platform:
+            errors.append(
+                ConfigError(
+                    f"{section.hold_while!r} may differ in a last bit on another type of processor",
+                    file=spec.file,
+                    key=key,
+                    accepted="signals and functions that give the same bits everywhere, as "
+                    "+ - * / min max abs sqrt do",
+                )
+            )
+    if errors:
+        raise ConfigErrors(errors)
+    return found
+
+
+def _by_platform(abstraction: Abstraction, names: Sequence[str], own: Expression) -> bool:
+    needed = rests_on(abstraction, names)
+    derived = any(s.expression.by_platform for s in abstraction.derived if s.name in needed)
+    arriving = any(s.by_platform for s in abstraction.sources if s.name in needed)
+    return own.by_platform or derived or arriving
