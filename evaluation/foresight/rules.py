@@ -132,14 +132,19 @@ def point_of(text: str, folder: Path, judged: int) -> Point:
     return Point(text, compiled, model, crossed_of(compiled, model, question.name), passes)
 
 
-def crossed_of(compiled: CompiledSpec, model: CountModel, name: str) -> Crossed:
-    """Return what the estimates predict of recordings that they were not made from."""
+def problem_of(compiled: CompiledSpec, model: CountModel, name: str) -> Problem:
+    """Return what a model's recordings tell of a property."""
     spec = compiled.spec
     automaton = compiled.automata[list(spec.properties).index(name)]
     classes = label_states(automaton, model.vocabulary, model.states)
     horizon = compiled.abstraction.clock.ticks(spec.properties[name].horizon)
     judged = judged_property(spec, name, automaton)
-    problem = Problem(model, Asked(automaton, classes, horizon), judged)
+    return Problem(model, Asked(automaton, classes, horizon), judged)
+
+
+def crossed_of(compiled: CompiledSpec, model: CountModel, name: str) -> Crossed:
+    """Return what the estimates predict of recordings that they were not made from."""
+    problem = problem_of(compiled, model, name)
     whole = problem.sample(np.ones(problem.recordings, dtype=np.int64)).risk
     found = cross(problem, STACKED, whole)
     assert found is not None

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from evaluation.foresight.rules import RULES, Point, Rule, crossed_of, estimated, text_of
-from evaluation.harness.runs import pass_over
+from evaluation.foresight.few import drawn, judged
+from evaluation.foresight.rules import (
+    RULES,
+    Point,
+    Rule,
+    crossed_of,
+    estimated,
+    problem_of,
+    text_of,
+)
+from evaluation.harness.compare import risk_traces
+from evaluation.harness.runs import pass_over, with_risk
 from forewarn.assessment.outcome_counts import watch_for
+from forewarn.assessment.ranking import precision_recall
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.estimates.stack import HOLD, SHARE
@@ -29,7 +42,7 @@ properties: {p: {formula: always(not crash), horizon: 5, estimator: auto, scores
 
 
 @pytest.fixture(scope="module")
-def point(tmp_path_factory: pytest.TempPathFactory) -> Point:
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("rules")
     paths = []
     for seed in range(30):
@@ -42,10 +55,16 @@ def point(tmp_path_factory: pytest.TempPathFactory) -> Point:
             for t, gap in enumerate(gaps[: end + 1].tolist())
         ]
         paths[-1].write_text("\n".join(map(json.dumps, rows)) + "\n")
+    return paths
+
+
+@pytest.fixture(scope="module")
+def point(recorded: list[Path]) -> Point:
     compiled = compile_spec(parse_spec(parse_document(TEXT)))
-    model = learn(paths[:20], compiled.spec, compiled.abstraction, watch=watch_for(compiled)).model
+    watch = watch_for(compiled)
+    model = learn(recorded[:20], compiled.spec, compiled.abstraction, watch=watch).model
     model = with_estimates(compiled, model)
-    judged = [pass_over(compiled, path) for path in paths[20:]]
+    judged = [pass_over(compiled, path) for path in recorded[20:]]
     return Point("toy", compiled, model, crossed_of(compiled, model, "p"), judged)
 
 
@@ -75,3 +94,22 @@ def test_figures_are_those_of_the_risk_that_the_monitor_gives(point: Point) -> N
 def test_the_table_has_the_mean_and_the_worst() -> None:
     text = text_of(["a", "b"], {"one": np.array([[0.0, 2.0], [0.03, 4.0]])})
     assert "| one | 0.0150, 0.0300 | 3.0 %, 4.0 % | 0 30 |" in text
+
+
+def test_a_draw_of_few_recordings_is_judged_as_replay_judges_the_others(
+    point: Point, recorded: list[Path]
+) -> None:
+    whole = problem_of(point.compiled, point.model, "p")
+    whole = replace(whole, judged=whole.judged._replace(scores=()))
+    mine = drawn(whole, 3, seed=1)
+    assert mine is not None
+    assert drawn(whole, 21, seed=1) is None
+    text = TEXT.replace("scores: [near]", "scores: []")
+    compiled = compile_spec(parse_spec(parse_document(text)))
+    paths = [path for path, own in zip(recorded, mine, strict=False) if own]
+    model = learn(paths, compiled.spec, compiled.abstraction, watch=watch_for(compiled)).model
+    others = [pass_over(compiled, path) for path in recorded[:20] if path not in paths]
+    learned = model, with_estimates(compiled, model)
+    for one, found in zip(learned, judged(whole, mine), strict=True):
+        runs = risk_traces(with_risk(compiled, one, others), "p")
+        assert found[0] == pytest.approx(precision_recall(runs).area)

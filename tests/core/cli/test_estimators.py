@@ -308,6 +308,27 @@ def test_learn_leaves_out_a_score_that_is_no_probability_and_says_so(
     assert estimate.scored is None
 
 
+def test_scores_count_from_five_recordings_with_a_violation_on_and_states_from_two(
+    said_to_be: Callable[[str, Any], Path], folder: Path, forewarn: Callable[..., Any]
+) -> None:
+    bags, file = said_to_be("some", 0.3), folder / "some.json"
+    paths = sorted(bags.iterdir())
+    found = {}
+    for count in range(1, len(paths)):
+        arguments = ["learn", *paths[:count], "-c", bags.with_suffix(".yaml"), "-o", file, "-j1"]
+        assert forewarn(*arguments).code == 0
+        (estimate,) = load_model(file).estimates
+        found[estimate.with_violations] = estimate
+        if estimate.with_violations == 5:
+            break
+    assert {1, 2, 4, 5} <= {*found}
+    for violated, estimate in found.items():
+        assert estimate.chosen == ("stack" if violated >= 2 else "chain")
+        assert (estimate.scored is not None) is (violated >= 5)
+        left_out = f"in {violated} recordings, and it takes 5 to judge scores: near left out"
+        assert (left_out in estimate.reason) is (2 <= violated < 5)
+
+
 def test_a_score_that_is_no_probability_counts_as_unknown(
     said_to_be: Callable[[str, Any], Path], folder: Path, forewarn: Callable[..., Any]
 ) -> None:

@@ -172,7 +172,7 @@ def test_a_table_that_is_missing_is_named(tmp_path: Path) -> None:
         grouping_of(load_spec(tmp_path / "monitor.yaml"))
 
 
-@pytest.mark.parametrize("some", [4, 24])
+@pytest.mark.parametrize("some", [8, 24])
 def test_what_is_said_of_an_estimate_counts_groups_and_tells_so(world: Path, some: int) -> None:
     for name, told in (("monitor.yaml", True), ("alone.yaml", False)):
         compiled = compile_spec(load_spec(world / name))
@@ -183,6 +183,8 @@ def test_what_is_said_of_an_estimate_counts_groups_and_tells_so(world: Path, som
         estimate = choose(model, found.question, found.judged, "auto")
         assert ("those of a group count as one" in estimate.reason) is told
         assert estimate.recordings == (some // 2 if told else some)
+        assert estimate.with_violations >= 2
+        assert estimate.is_chain is (told and estimate.with_violations < 5)
         table = risk_table(estimate_chain(model), *found.question)
         asked = BoundsSpec(kind="clustered", samples=20)
         *_, note = clustered_chain(model, found.question, found.judged, table, asked).remarks

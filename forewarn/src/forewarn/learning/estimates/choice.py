@@ -17,8 +17,18 @@ from forewarn.models.estimates import PLAIN, Estimate, Line, Loss, Mixture, Part
 from forewarn.models.shards import Judged
 
 STACKED = ("chain", "shrunk", "pooled", "lagged")
-FEWEST = {"auto": 5, "shrunk": 2, "pooled": 2, "lagged": 2, "counted": 0}
+FEWEST = 2
 """Recordings with a violation without which there is nothing to choose by."""
+
+FEWEST_GROUPS = 5
+"""Groups with a violation without which `auto` adds nothing up: they differ more."""
+
+FEWEST_SCORED = 5
+"""Recordings with a violation without which scores do not count.
+
+A score has more settings than the states have: fitted to fewer, its risks came out too high or too
+low (evaluation/RESULTS.md).
+"""
 
 
 def choose(model: CountModel, question: Question, judged: Judged, asked: str) -> Estimate:
@@ -49,13 +59,9 @@ def choose(model: CountModel, question: Question, judged: Judged, asked: str) ->
         moments=int(rows.visits.sum()),
         source=source_of(model.shards),
     )
-    if violated < FEWEST[asked]:
-        counted = f" ({problem.counted})" if problem.counted else ""
-        reason = (
-            f"a violation follows in {plural(violated, 'recording')}{counted}, and it takes "
-            f"{FEWEST[asked]} to judge {asked}"
-        )
-        return replace(blank, reason=reason)
+    fewest = FEWEST_GROUPS if asked == "auto" and problem.counted else FEWEST
+    if violated < fewest and asked != "counted":
+        return replace(blank, reason=_reasons(problem.counted, _too_few(violated, fewest, asked)))
     if not blank.moments:
         return replace(blank, reason="of no moment is it known what followed within the horizon")
     whole = problem.sample(np.ones(problem.recordings, dtype=np.int64))
@@ -86,6 +92,15 @@ def choose(model: CountModel, question: Question, judged: Judged, asked: str) ->
     )
 
 
+def _too_few(violated: int, fewest: int, what: str) -> str:
+    recordings = plural(violated, "recording")
+    return f"a violation follows in {recordings}, and it takes {fewest} to judge {what}"
+
+
+def _reasons(*told: str) -> str:
+    return "; ".join(filter(None, told))
+
+
 def _alone(base: str, setting: Setting) -> Mixture:
     return Mixture(0.0, (Part(base, setting, 1.0),))
 
@@ -104,8 +119,11 @@ def _stacked(blank: Estimate, crossed: Crossed) -> Estimate:
     scores = np.nan_to_num(crossed.scores).T
     known = np.asarray(~np.isnan(crossed.scores).any(axis=1))
     scored, unusable = None, ""
-    if len(scores) and not (crossed.followed[known] > 0).any():
-        names = ", ".join(blank.judged.scores)
+    names = ", ".join(blank.judged.scores)
+    if len(scores) and blank.with_violations < FEWEST_SCORED:
+        few = _too_few(blank.with_violations, FEWEST_SCORED, "scores")
+        unusable = f"{few}: {names} left out"
+    elif len(scores) and not (crossed.followed[known] > 0).any():
         unusable = f"no violation follows a moment at which scores are in [0, 1]: {names} left out"
     elif len(scores):
         scored = _sum(crossed, known, len(scores))
@@ -117,7 +135,7 @@ def _stacked(blank: Estimate, crossed: Crossed) -> Estimate:
     return replace(
         blank,
         chosen="stack",
-        reason="; ".join(filter(None, (blank.reason, unusable, "weights held near fixed ones"))),
+        reason=_reasons(blank.reason, unusable, "weights held near fixed ones"),
         plain=plain.mixture,
         calibration=plain.line,
         scored=None if scored is None else scored.mixture,
