@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from acting import ESCALATING, alert, calm, config
-from forewarn_msgs.msg import Anomaly, RiskArray
+from forewarn_msgs.msg import Anomaly, Risk, RiskArray
 from forewarn_msgs.srv import Acknowledge
 from life import WORLD, measured, unsigned
 from live_ros import KEPT, Probe, Process, Stepper, environment, monitor_parameters, of
@@ -125,6 +125,34 @@ def test_an_obligation_is_still_pending_after_a_kill(
     replayed = list(replay_record(record))
     assert len(replayed) == 6
     assert not [text for tick in replayed for text in tick.differences()]
+
+
+def test_a_breach_counts_once_though_the_monitor_is_killed_before_it_has_cleared(
+    begin: Callable[..., Process], tmp_path: Path, probe: Probe
+) -> None:
+    file, journal = tmp_path / "monitor.yaml", str(tmp_path / "journal")
+    # An alert takes longer than this breach: nothing else is pending.
+    apart = (
+        "properties:\n  apart: {formula: always(not close), horizon: 0.5, enter: 9, unseen: ignore}"
+    )
+    file.write_text(MONITOR[: MONITOR.index("properties:")] + apart)
+    process = begin(journal=journal, config=str(file))
+    stepper = Stepper(probe)
+    stepper.begin()
+    stepper.steps(3, speed=3.0, distance=30.0)
+    assert of(stepper.step(speed=3.0, distance=5.0), "apart").violations == 1
+    last = of(stepper.step(speed=3.0, distance=30.0), "apart")
+    assert last.level == Risk.LEVEL_NONE and last.automaton_state_names == ["idle"]
+    kill(process)
+    begin(journal=journal, config=str(file))
+    later = Probe(probe.domain)
+    again = Stepper(later)
+    again.begin(stepper.tick + 3)
+    again.step(speed=3.0, distance=30.0)
+    assert of(again.step(speed=3.0, distance=5.0), "apart").violations == 1
+    again.steps(11, speed=3.0, distance=30.0)
+    assert of(again.step(speed=3.0, distance=5.0), "apart").violations == 2
+    later.close()
 
 
 @pytest.fixture(scope="module")

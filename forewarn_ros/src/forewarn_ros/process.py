@@ -83,14 +83,20 @@ class Interrupt:
 
 @contextmanager
 def middleware(args: Sequence[str] | None) -> Iterator[None]:
-    """Have rclpy ready in a block, which alone decides when its context is shut down."""
+    """Have rclpy ready in a block, which alone decides when its context is shut down.
+
+    A parameter given at the start with a value that a node refuses ends the process in one line.
+    """
     import rclpy  # takes a while: a signal may come before
+    from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
     from rclpy.signals import SignalHandlerOptions
 
     arguments = None if args is None else list(args)
     rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
     try:
         yield
+    except (InvalidParameterTypeException, InvalidParameterValueException) as error:
+        raise SystemExit(f"error: {error}") from None
     finally:
         rclpy.try_shutdown()
 

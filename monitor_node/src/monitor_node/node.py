@@ -35,6 +35,7 @@ from forewarn.states.inputs import open_feed
 from forewarn_ros.clock import is_simulated
 from forewarn_ros.events import apart, owner
 from forewarn_ros.lifecycle import ReportingNode, reported
+from forewarn_ros.overrides import tell_ignored
 from forewarn_ros.status import Status
 from monitor_node import parameters
 from monitor_node.actuators.loading import Actuators, check_messages, named
@@ -69,6 +70,7 @@ class MonitorNode(ReportingNode):
         self._hidden: frozenset[Subscription] = frozenset()
         super().__init__("monitor", **arguments)
         parameters.declare(self, parameters.NODE_PARAMETERS)
+        tell_ignored(self, lambda name: not name.startswith(parameters.CONFIGURED))
         self.watch: Watch | None = None
         self.runtime: Runtime | None = None
         self._types: dict[str, MessageType] = {}
@@ -151,6 +153,7 @@ class MonitorNode(ReportingNode):
         extra = () if spec.black_box is None else spec.black_box.topics
         for topic in (*self._types, *extra):
             parameters.declare(self, parameters.quality_parameters(topic))
+        tell_ignored(self, lambda name: name.startswith(parameters.CONFIGURED))
         topics = {"anomalies": detector is not None, "guards": bool(spec.guards)}
         self._outputs = Outputs(self, compiled.abstraction.clock, spec.mode, **topics)
         if spec.guards:

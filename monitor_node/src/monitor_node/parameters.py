@@ -13,7 +13,9 @@ from forewarn.config.sections import PropertySpec
 from forewarn_ros.lifecycle import EXECUTORS
 from monitor_node.qos import AUTO, DURABILITY, RELIABILITY
 
-PREFIX = "properties."
+PREFIX, QUALITY = "properties.", "qos_overrides."
+CONFIGURED = (PREFIX, QUALITY)
+"""How parameters begin that are declared at configure: the monitor file says which there are."""
 LONGEST = 4096
 """Characters of a text that a parameter may have: as many as a path in Linux."""
 NEXT_CONFIGURE = "Takes effect at the next configure transition."
@@ -332,7 +334,7 @@ def quality_parameters(topic: str) -> tuple[Parameter, ...]:
     """Return the parameters that prescribe an input's quality of service."""
     return tuple(
         Parameter(
-            f"qos_overrides.{topic}.subscription.{policy}",
+            f"{QUALITY}{topic}.subscription.{policy}",
             AUTO,
             _describe(
                 f"{policy} asked for on {topic}: {', '.join((AUTO, *choices))}; {AUTO} follows "
@@ -362,9 +364,9 @@ def refuse(name: str, value: Any) -> str:
         choices = EXECUTORS
     elif name == "mode":
         choices = ("observe", "act")
-    elif name.startswith("qos_overrides.") and name.endswith(".subscription.reliability"):
+    elif name.startswith(QUALITY) and name.endswith(".subscription.reliability"):
         choices = (AUTO, *RELIABILITY)
-    elif name.startswith("qos_overrides.") and name.endswith(".subscription.durability"):
+    elif name.startswith(QUALITY) and name.endswith(".subscription.durability"):
         choices = (AUTO, *DURABILITY)
     if choices and value not in choices:
         return f"{name}: {value!r} (accepted: {', '.join(choices)})"

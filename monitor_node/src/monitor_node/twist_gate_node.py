@@ -32,6 +32,7 @@ from forewarn.signals.clock_kinds import clock_of
 from forewarn_ros.clock import SimulatedTime
 from forewarn_ros.events import SubscriptionEventCallbacks, owner
 from forewarn_ros.messages import diagnostics, to_time
+from forewarn_ros.overrides import tell_ignored
 from forewarn_ros.process import Interrupt, middleware, spin
 from forewarn_ros.status import Severity, Status
 from monitor_node import conversions, parameters
@@ -69,6 +70,10 @@ class TwistGate(SimulatedTime):
     def __init__(self, **arguments: Any) -> None:
         super().__init__("twist_gate", **arguments)
         parameters.declare(self, parameters.GATE_PARAMETERS)
+        # A mistyped one leaves the gate closed: all its bounds are in the monitor file.
+        tell_ignored(self)
+        if self.get_parameter("open_for").value:
+            self.get_logger().warning("open_for opens nothing at the start: set it afterwards")
         self.spec, monitor = self._configuration()
         clock = clock_of(monitor.rate)
         self.watchdog = Watchdog(self.spec.monitor_timeout or lease(clock), clock.period)

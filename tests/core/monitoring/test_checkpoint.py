@@ -102,6 +102,28 @@ def test_a_crash_between_two_ticks_changes_nothing(run: Any, data: Any) -> None:
         )
 
 
+def test_a_breach_that_nothing_else_outlasts_survives_and_counts_once() -> None:
+    text = TEXT.replace(
+        'not (pa and pb))", horizon: 1.0', 'not (pa and pb))", horizon: 1.0, exit: 1, hold: 0'
+    )
+    before = watch(text)
+    tick(before, 1, 1.0, 1.0)
+    tick(before, 2, 0.0, 0.0)
+    memory = through_json(remember(before))
+    assert memory["properties"][1][2][0] == 0, "the alert is over"
+    assert memory["pending"]
+    for gap, later, count in ((0, 0, 1), (3, 0, 1), (0, 8, 1), (0, 9, 2), (3, 9, 1), (3, 10, 2)):
+        after = watch(text)
+        recall(after, memory, 3 + gap)
+        for number in range(3 + gap, 3 + gap + later):
+            tick(after, number, 0.0, 0.0)
+        tick(after, 3 + gap + later, 1.0, 1.0)
+        assert after.violations[1] == count, (gap, later)
+    for number in range(3, 12):
+        tick(before, number, 0.0, 0.0)
+    assert not remember(before)["pending"], "it has cleared"
+
+
 def test_mutes_and_counts_survive() -> None:
     before = watch()
     tick(before, 1, 1.0, 1.0)

@@ -30,6 +30,8 @@ Memory = dict[str, Any]
 def remember(watch: Watch) -> Memory:
     """Return what a restart has to know; ``pending`` is false if no obligation or alert is.
 
+    A breach that has not cleared is pending, too, or the next life would count it again.
+
     Where runs are watched for anomalies, it is another one after every tick.
     """
     state = watch.session.state
@@ -39,6 +41,7 @@ def remember(watch: Watch) -> Memory:
             prop[2][1] = 0  # since when there is no alert is of no interest
     pending = any(
         prop[:3] != [[initial], False, list(RESTING)]
+        or prop[4] is not None
         # A belief that no obligation is pending is of no interest either.
         or any(branch != initial for _, branch, _ in prop[3])
         for prop, initial in zip(
