@@ -56,6 +56,7 @@ actuators:
   nav2: {max_speed: 1.0, lock_topic: /lock, emergency_stop: [lock, cancel]}
   twist: {input: /raw, output: /cmd, max_speed: 1, max_turn: 1}
 """
+ODD = 200
 RELEASE = {"stop": 0.25, "aside": 0.3, "halt": 0.25}
 EXIT = 2
 FILES = {
@@ -66,6 +67,7 @@ FILES = {
     "observes": MONITOR.replace("mode: act", "mode: observe"),
     "no actuators": MONITOR[: MONITOR.index("actuators:")],
 }
+WITHOUT = ("observes", "no actuators")
 PROPERTIES = {"stop": "LIMIT_SPEED", "halt": "LIMIT_SPEED", "aside": "PULL_OVER"}
 VALUES = [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (None, 0.0), (math.nan, 0.0)]
 PATIENCE, REPAIR = 1.3, 7.0
@@ -124,12 +126,20 @@ class Beside:
         self.unheeded: set[tuple[int, str]] = set()
         self.noticed = ""
         self.fails = self.unknown = False
+        self.wrong: list[str] = []
         self.values: dict[str, float | None] = {}
         self.begin("same")
 
     # What is published
 
+    def demand(self, holds: bool, otherwise: str) -> None:
+        """Note what does not hold: raised here, it would be a tick that fails to the node."""
+        if not holds:
+            self.wrong.append(otherwise)
+
     def _asked(self, said: Intervention) -> None:
+        if said.action == ODD:
+            return
         before, self.asked = self.asked, said
         if before is None or (before.action, before.active) != (said.action, said.active):
             self.weak = dict.fromkeys(self.weak, 0.0)
@@ -144,15 +154,17 @@ class Beside:
             if risk.level == 2:
                 self.acting[name] = calm
             elif name in held and name not in self.excused:
-                assert calm >= EXIT, f"{name} was let go"
+                self.demand(calm >= EXIT, f"{name} was let go")
         if self.acting and acts:
             said = self.asked
-            assert said is not None and said.active
+            self.demand(said is not None and said.active, "nothing is asked for")
+            if said is None:
+                return
             least = max(SEVERITY.index(PROPERTIES[name]) for name in self.acting)
             if held.keys() <= self.acting.keys() and not self.weaker:
                 least = max(least, self.strength)
-            assert SEVERITY.index(NAMES[said.action]) >= least, f"{NAMES[said.action]} is too weak"
             self.strength = SEVERITY.index(NAMES[said.action])
+            self.demand(self.strength >= least, f"{NAMES[said.action]} is too weak")
         self.weaker = not self.acting or not acts
         self.excused.clear()
 
@@ -162,7 +174,7 @@ class Beside:
             for alert in array.alerts
             if (alert.acted.sec or alert.acted.nanosec) and not alert.acknowledged_by
         }
-        assert self.unheeded <= there, "an alert is forgotten that nobody has acknowledged"
+        self.demand(self.unheeded <= there, "an alert is forgotten that nobody has acknowledged")
         self.unheeded = there
 
     # What happens
@@ -189,6 +201,8 @@ class Beside:
 
     def on_jump(self, number: int) -> None:
         self.lives.tick += (-5000, -30, -1, 10, 60, 5000)[number % 6]
+        if number % 6 not in (2, 3):
+            self.acting = dict.fromkeys(self.acting, 0)  # what was seen before counts no more
 
     def on_mute(self, number: int) -> None:
         self.person("mute", duration=(0.3, 60.0, 0.0)[number % 3])
@@ -228,6 +242,7 @@ class Beside:
         if self.lives.node is not None:
             self.lives.kill()
             self.fails = False
+            self.nav2.theirs = 0.0  # the next life cannot know of it
 
     def on_restart(self, number: int) -> None:
         """Another life, with the same file or another one, with its journal or without."""
@@ -235,7 +250,7 @@ class Beside:
         file = [*FILES, "same", "same", "same"][number % (len(FILES) + 3)]
         journal = ("", "", "", "", "damaged", "absent")[number // 16 % 6]
         asked = limit_of(self.asked) < math.inf
-        if self.noticed == "may still be in force" and file not in ("observes", "no actuators"):
+        if self.noticed == "may still be in force" and file not in WITHOUT:
             self.noticed = ""  # it takes that back
         if journal:
             path = self.lives.journal
@@ -247,7 +262,7 @@ class Beside:
                 self.noticed = ""
             self.unheeded, self.unknown = set(), True
             self.let_go()
-        elif asked and file in ("observes", "no actuators"):
+        elif asked and self.file not in WITHOUT and file in WITHOUT:
             self.noticed = "may still be in force"
         gone = {"stop", "halt"} - {"halt" if file == "renamed" else "stop"}
         if not journal and asked and gone & self.acting.keys():
@@ -289,6 +304,14 @@ class Beside:
         else:
             {"go": self.apollo.go, "come": self.apollo.come, "route": self.apollo.route}[manner]()
 
+    def on_odd(self, number: int) -> None:
+        """Have somebody ask for what nobody has heard of: he is not taken for less than a stop."""
+        session = "" if self.asked is None else self.asked.session
+        said = Intervention(action=ODD, active=True, id=number + 1, session=session)
+        self.lives.board.publish("/monitor/output/intervention", said)
+        assert not self.gate.there or self.gate.watchdog.demand(self.gate.now)[0].stops
+        assert not self.apollo.well or self.apollo.stopped
+
     def on_hang(self, number: int) -> None:
         if self.lives.node is not None:
             self.lives.node.hangs = not self.lives.node.hangs
@@ -312,14 +335,19 @@ class Beside:
     def step(self, seconds: float = 0.1) -> None:
         for end in self.ends:
             end.now = self.lives.now
+        before, freed = limit_of(self.asked), (self.autoware.freed, self.nav2.freed)
         self.lives.step(seconds, **self.values)
         self.lives.board.deliver()
+        if max(before, limit_of(self.asked)) < math.inf:
+            assert freed == (self.autoware.freed, self.nav2.freed), "it is let go while it is held"
+        assert not self.nav2.raised, "somebody's lower limit is raised"
         self.gate.advance(seconds)
         self.apollo.now = self.nav2.now = self.lives.now
         self.apollo.poll()
         self.check(seconds)
 
     def check(self, seconds: float) -> None:
+        assert not self.wrong
         node, limit = self.lives.node, limit_of(self.asked)
         serves = node is not None and not node.hangs
         for end in self.ends:
@@ -339,12 +367,12 @@ class Beside:
             return
         if self.fails:
             assert self.lives.level("node") == ERROR
-            if self.file not in ("observes", "no actuators"):
+            if self.file not in WITHOUT:
                 assert self.lives.level("intervention") == ERROR
             return
         if self.noticed:
             assert self.lives.level("journal") == ERROR, self.noticed
-        if self.file in ("observes", "no actuators"):
+        if self.file in WITHOUT:
             return
         for end in self.ends[:3]:
             if self.weak[end.name] > PATIENCE:

@@ -61,6 +61,7 @@ class AutowareEnd:
     def __init__(self, board: Switchboard, spec: AutowareSpec) -> None:
         self.board, self.spec = board, spec
         self.manner = "accept"
+        self.freed, self.clears = 0, list[Any]()
         self.handles = self.selects = False
         self.come()
 
@@ -105,6 +106,9 @@ class AutowareEnd:
     def _clear(self, message: Any) -> None:
         # To clear a sender that it does not know sets a limit that nobody has asked for.
         self.unknown += message.sender not in self.table
+        if not any(message is old for old in self.clears):  # an old one is heard at each start
+            self.clears.append(message)
+            self.freed += not self.requests
         self.table.pop(message.sender, None)
         self._read()
 
@@ -151,6 +155,7 @@ class Nav2End:
     def __init__(self, board: Switchboard, spec: Nav2Spec) -> None:
         self.board, self.spec = board, spec
         self.now, self.manner, self.there = 0.0, "accept", False
+        self.freed, self.raised, self.theirs = 0, False, 0.0
         self.come()
 
     def come(self) -> None:
@@ -178,6 +183,7 @@ class Nav2End:
         """Have somebody else set a limit; 0 means none."""
         message = known("nav2_msgs", "SpeedLimit")(percentage=False, speed_limit=limit)
         message.header.stamp.nanosec = 1
+        self.theirs, self.freed = limit, self.freed - (limit == 0.0 and self.there)
         self.board.publish(self.spec.speed_limit_topic, message)
 
     def send(self) -> None:
@@ -188,6 +194,8 @@ class Nav2End:
 
     def _limit(self, message: Any) -> None:
         self.speed = message.speed_limit
+        self.freed += not self.speed
+        self.raised |= self.theirs > 0.0 and not 0.0 < self.speed <= self.theirs
 
     def _lock(self, message: Any) -> None:
         self.locked, self.told = message.data, self.now

@@ -67,9 +67,29 @@ SELDOM = (
     "gate",
     "hang",
     "fail",
+    "odd",
 )
 WHAT = [*SELDOM, *(what for what, times in OFTEN.items() for _ in range(times))]
-Events = st.lists(st.tuples(st.sampled_from(WHAT), st.integers(0, 1000)), max_size=25)
+Event = st.tuples(st.sampled_from(WHAT), st.integers(0, 1000))
+LIMITED, ASIDE, CALM = 1, 3, 2
+OVER = ("values", CALM), ("wait", 8)
+REFUSES, SLOWER, SAME = ("autoware", 1), ("nav2", 14), ("restart", 0)
+# What seldom comes about by chance: something happens just when an alert acts or is about to end.
+Alert = st.tuples(st.sampled_from([LIMITED, ASIDE]), st.integers(0, 8)).map(
+    lambda drawn: [("values", drawn[0]), ("wait", drawn[1])]
+)
+Turn = st.one_of(
+    st.integers(0, 5).map(lambda number: [("values", CALM), ("jump", number)]),
+    st.just([("kill", 0), ("values", CALM), SAME]),
+    st.just([*OVER, REFUSES, ("values", LIMITED), ("values", ASIDE)]),
+    st.just([*OVER, SLOWER, ("values", LIMITED)]),
+    st.just([("fail", 0), ("wait", 2), ("fail", 0)]),
+    Event.map(lambda event: [event]),
+)
+Story = st.tuples(Alert, Turn).map(lambda parts: [*parts[0], *parts[1], ("wait", 3)])
+Events = st.lists(st.one_of(Event.map(lambda event: [event]), Story), max_size=6).map(
+    lambda parts: [event for part in parts for event in part]
+)
 
 
 @given(Events)
