@@ -306,7 +306,7 @@ def test_the_danger_score_that_is_proposed_fits_the_file(
     heading, _, proposed = path.read_text().partition("# danger:\n")
     score, _, rest = proposed.partition("\n\n")
     taken = re.sub("^#", "", score, flags=re.MULTILINE)
-    path.write_text(f"{heading}danger:\n{taken}\n\n{rest.replace('# estimator', 'estimator')}")
+    path.write_text(f"{heading}danger:\n{taken}\n\n{rest}")
     spec = load_spec(path)
     assert forewarn("validate", path).code == 0
     assert spec.danger["danger_ahead"].signals == ("gap",)

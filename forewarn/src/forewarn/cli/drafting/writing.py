@@ -307,7 +307,7 @@ def _properties(example: Example, draft: Draft) -> Iterator[str]:
         yield f"    formula: {scalar(rule.formula)}"
         yield f"    horizon: 3.0            # {unit} that the risk looks ahead"
         if not draft.calls:
-            yield "    # estimator: auto       # adds up several estimates of the risk"
+            yield "    estimator: auto         # adds up several estimates of the risk"
         yield "    thresholds:"
         yield "      warn: 0.3             # risk from which on to warn"
         yield "      act: 0.6              # risk from which on to intervene"
