@@ -11,6 +11,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.ticks import Grid
 from forewarn_ros.messages import from_time, to_time
+from monitor_node.inputs import Input
 from monitor_node.pacing import Pacer
 
 S = NANOSECONDS
@@ -117,6 +118,20 @@ def test_what_had_come_when_the_clock_was_set_back_belongs_nowhere() -> None:
     for received, found in ((START + S + 1, None), (back + 2, back + 2), (back + 3, back + 3)):
         assert pacer.arrival_ns(received, back + 3) == found
         assert pacer.received_ns(received, back + 3) == found
+
+
+# What was sent again
+
+
+@given(st.lists(st.integers(20, 29), min_size=1), st.integers(0, 9))
+def test_what_was_sent_first_never_counts_as_newer(received: list[int], over: int) -> None:
+    topic_input, taken_ns = Input("/speed", "", None, (None, None)), max(received)
+    found = [topic_input.in_turn(time_ns, taken_ns) for time_ns in received]
+    assert found == [max(received[: count + 1]) for count in range(len(received))]
+    # Whatever is stamped ahead of the clock came before it was set back.
+    assert topic_input.in_turn(taken_ns + 1, taken_ns) == taken_ns + 1
+    back_ns = min(received) - 1
+    assert topic_input.in_turn(back_ns - over, back_ns) == back_ns - over
 
 
 # Arrivals under simulated time

@@ -34,8 +34,9 @@ class Taken(NamedTuple):
     topic, payload : str, bytes
         Topic as in the monitor file, and the message.
     received_ns, taken_ns : int
-        When the middleware received it, and when all that waited had been taken, by the system's
-        clock. The second is earlier only if that clock was set back in between.
+        When the middleware had it and all that was sent before it, and when all that waited had
+        been taken, by the system's clock. The second is earlier only if that clock was set back in
+        between.
     told_ns : int or None
         When it arrived in simulated time, if a player has told it.
     """
@@ -69,6 +70,8 @@ class Input:
         Reliability and durability that a parameter prescribes, None where they follow.
     received : int
         Messages so far.
+    newest_ns : int
+        When the newest of them was received, by the system's clock.
     """
 
     topic: str
@@ -78,6 +81,7 @@ class Input:
     quality: Quality = field(default_factory=Quality)
     subscription: Any = None
     received: int = 0
+    newest_ns: int = 0
     publishers: tuple[Publisher, ...] = ()
     type_hash: str = ""
     unusable: str = ""
@@ -86,6 +90,18 @@ class Input:
     def name(self) -> str:
         """Name on the graph."""
         return str(self.subscription.topic_name) if self.subscription else self.topic
+
+    def in_turn(self, received_ns: int, taken_ns: int) -> int:
+        """Return when the next message could be taken, given when it was received.
+
+        One that was lost is sent again, and those that came meanwhile wait for it: they are
+        received before it and taken after it. By their own times the old one would be the newest.
+        """
+        if self.newest_ns > taken_ns:  # the clock was set back
+            self.newest_ns = 0
+        if received_ns <= taken_ns:
+            self.newest_ns = received_ns = max(self.newest_ns, received_ns)
+        return received_ns
 
     def problems(self) -> Iterator[str]:
         """Yield why messages of publishers that are there do not arrive."""
@@ -194,11 +210,14 @@ class Inputs:
             known = times.get(topic_input.name, [])
             arrivals = ([None] * len(messages) + known)[len(known) :]
             found += [
-                (topic_input.topic, payload, info["received_timestamp"], told_ns)
+                (topic_input, payload, info["received_timestamp"], told_ns)
                 for (payload, info), told_ns in zip(messages, arrivals, strict=True)
             ]
         taken_ns = time.time_ns()
-        return [Taken(topic, data, came_ns, taken_ns, told) for topic, data, came_ns, told in found]
+        return [
+            Taken(source.topic, data, source.in_turn(received_ns, taken_ns), taken_ns, told_ns)
+            for source, data, received_ns, told_ns in found
+        ]
 
     def _take_arrivals(self) -> Mapping[str, list[int | None]]:
         """Return what a player has told since the last time, by name of topic on the graph."""
