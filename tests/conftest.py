@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -68,6 +69,15 @@ def folders_from(share: float) -> list[str]:
     ends = list(accumulate(sizes.values()))
     begin = bisect_right(ends, share * ends[-1])
     return [*sizes][begin:] + [*sizes][:begin]
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Show why tests were tried again: one that passes then leaves no other trace."""
+    for report in terminalreporter.getreports("rerun"):
+        terminalreporter.section(f"tried again: {report.nodeid} ({report.when})")
+        terminalreporter.line(report.longreprtext)
+        for name, text in report.sections:
+            terminalreporter.line(f"{name}:\n{text}")
 
 
 @pytest.hookimpl(trylast=True)
