@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,6 +82,7 @@ def run(variant: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     return done
 
 
+@cache
 def telling(function: str, variant: str) -> list[float]:
     """Return arguments for which a function of numpy rounds otherwise on a variant, if any do."""
     code = (
