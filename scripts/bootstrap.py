@@ -16,7 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -218,13 +218,6 @@ def install_python_packages():
     install(locked("setup"), retry)
     own = [word for package in PYTHON_PACKAGES for word in ("-e", ROOT / package)]
     run([*PIP, "--no-deps", "--no-build-isolation", *own], retry)
-    for name in ("oracles", "cyber"):
-        try:
-            install(locked(name), "")
-        except SetupError:
-            say(f"requirements/{name}.txt cannot be installed here: what needs it is skipped")
-    if version_of(PYTHON) != 10:
-        say("this is no Python 3.10, the only one with a wheel of Cyber RT: live tests are skipped")
     site_packages = Path(ask("sysconfig.get_path('purelib')"))
     hook = "_forewarn_ros_environment"
     shutil.copy(ROOT / "scripts" / "ros_environment.py", site_packages / f"{hook}.py")
@@ -314,23 +307,30 @@ def build_ros_packages():
         # What is no longer in the repository must not stay behind in the installation.
         shutil.rmtree(VENV / "share" / "forewarn_bringup" / folder, ignore_errors=True)
     advice = "run `make clean setup`; if that fails too, report it with the log"
-    with bytecode():
+    with ThreadPoolExecutor() as beside:  # compilers alone leave a core idle half of the time
+        rest = beside.submit(finish_python_packages)
         run(command, advice, environment)
+        rest.result()
     ask(
         "forewarn_msgs.msg.RiskArray.__import_type_support__()",
         "forewarn_msgs.msg, rclpy, monitor_node, forewarn",
     )
 
 
-@contextmanager
-def bytecode():
-    """Compile all that is installed beside what uses one core: else each start might do it."""
+def finish_python_packages():
+    """Install what may be absent, and compile all that is there: else each start might do it."""
+    for name in ("oracles", "cyber"):
+        try:
+            install(locked(name), "")
+        except SetupError:
+            say(f"requirements/{name}.txt cannot be installed here: what needs it is skipped")
+    if version_of(PYTHON) != 10:
+        say("this is no Python 3.10, the only one with a wheel of Cyber RT: live tests are skipped")
     folders = [ask("sysconfig.get_path('purelib')"), *(ROOT / p / "src" for p in PYTHON_PACKAGES)]
     # Tests of other packages are a quarter of all, and nobody imports them.
     command = [PYTHON, "-m", "compileall", "-qq", "-x", "site-packages/.+/tests/", *folders]
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-    with subprocess.Popen([str(word) for word in command], env=clean_environment(), **streams):
-        yield
+    subprocess.call([str(word) for word in command], env=clean_environment(), **streams)
 
 
 def need_compiler():
