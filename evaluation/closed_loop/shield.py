@@ -208,7 +208,7 @@ def main(
     seeds: Seeds = (),
     only: Sequence[str] = ("",),
     tried: Path = HERE / "tries.jsonl.gz",
-    kept: Path = HERE / "trips_demo.jsonl.gz",
+    kept: Path = HERE / "trips_held.jsonl.gz",
     config: Path = DEMO,
     output: Path = HERE / "shield_held.json",
     mark: str = f"{MARK}, held",

@@ -398,10 +398,10 @@ def test_the_shield_acted_with_the_models_that_are_here() -> None:
     _, demo = load_acting(DEMO)
     used = {
         file: json.loads((HERE / file).read_text(encoding="utf-8"))["model"]
-        for file in ("shield.json", "shield_sooner.json", "shield_demo.json")
+        for file in ("shield.json", "shield_sooner.json", "shield_demo.json", "shield_held.json")
     }
     learned = learned_on(compiled, model, logs).fingerprint
-    assert list(used.values()) == [learned, learned, demo.fingerprint]
+    assert list(used.values()) == [learned, learned, demo.fingerprint, demo.fingerprint]
 
 
 @pytest.mark.parametrize(
@@ -410,6 +410,7 @@ def test_the_shield_acted_with_the_models_that_are_here() -> None:
         ("shield.json", "trips.jsonl.gz"),
         ("shield_sooner.json", "trips.jsonl.gz"),
         ("shield_demo.json", "trips_demo.jsonl.gz"),
+        ("shield_held.json", "trips_held.jsonl.gz"),
     ],
 )
 def test_the_figures_of_the_shield_are_those_of_what_is_kept(file: str, kept: str) -> None:
@@ -465,6 +466,7 @@ def test_the_page_says_how_long_those_wait_who_run_no_light(repository: Path) ->
         ("shield_first.json", f"{MARK}, first"),
         ("shield_sooner.json", f"{MARK}, sooner"),
         ("shield_demo.json", f"{MARK}, demo"),
+        ("shield_held.json", f"{MARK}, held"),
     ],
 )
 def test_the_page_says_what_lights_and_the_shield_cost(
