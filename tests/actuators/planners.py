@@ -101,6 +101,7 @@ class Planner:
 
         def newest() -> dict[str, Any] | None:
             found = self.of(what)
+            assert found or self.process.poll() is None, f"it has ended: {self.process.returncode}"
             return found[-1] if found and accept(found[-1]) else None
 
         return self.probe.wait(newest, lambda: f"{what}: {self.heard}")
