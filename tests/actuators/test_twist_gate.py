@@ -7,14 +7,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
+import rclpy
 from acting import config
 from builtin_interfaces.msg import Time
 from forewarn_msgs.msg import Intervention, RiskArray
-from geometry_msgs.msg import Twist
+from geometry_msgs.msg import Twist, TwistStamped
 from live_ros import Probe, Process, Stepper, monitor_parameters
 from nav_msgs.msg import Odometry
+from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.serialization import deserialize_message
@@ -294,6 +297,32 @@ def test_who_else_may_drive_the_base(
     status = output_status("/cmd", publishers, subscribers, base)
     assert (status.level == Severity.ERROR) == bool(problem)
     assert problem in status.message
+
+
+def test_a_planner_and_a_base_of_another_type_are_named(gate: Callable[..., Robot]) -> None:
+    probe = gate().probe
+
+    def said(name: str) -> Any:
+        return probe.diagnostics.get(f"twist_gate: {name}")
+
+    probe.wait(lambda: said("types") and said("types").level == b"\0", "a report")
+    context = Context()
+    rclpy.init(context=context, domain_id=probe.domain)
+    node = Node("stamped", context=context)
+    node.create_publisher(TwistStamped, "/cmd_in", 10)
+    node.create_subscription(TwistStamped, "/cmd_out", lambda message: None, 10)
+    other = "/stamped has geometry_msgs/msg/TwistStamped on {}, the gate geometry_msgs/msg/Twist"
+    probe.wait(
+        lambda: all(
+            other.format(topic) in said("types").message for topic in ("/cmd_in", "/cmd_out")
+        ),
+        lambda: f"both named: {said('types')}",
+    )
+    assert said("types").level == b"\2"
+    values = {value.key: value.value for value in said("output").values}
+    assert values["subscribers"] == "1", "one that hears nothing is none"
+    node.destroy_node()
+    rclpy.shutdown(context=context)
 
 
 def test_a_planner_that_dies_does_not_leave_the_robot_driving(

@@ -8,16 +8,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import rclpy
 from beside import FILES, Beside
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from live_ros import free_domain
 from lives import Lives, steady
 from rclpy.context import Context
+from rclpy.lifecycle import TransitionCallbackReturn
 from switchboard import Switchboard, modules
 
 from forewarn.config import load_spec
@@ -92,15 +94,9 @@ Events = st.lists(st.one_of(Event.map(lambda event: [event]), Story), max_size=6
 )
 
 
-@given(Events)
-@settings(
-    max_examples=int(os.environ.get("FOREWARN_LIVES", "20")),
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-    deadline=None,
-)
-def test_nobody_is_let_go_but_by_the_rules_or_a_person(
-    context: Context, files: Path, events: list[tuple[str, int]]
-) -> None:
+@contextmanager
+def lived(context: Context, files: Path) -> Iterator[Beside]:
+    """Begin a life, with nothing left of others, and end it."""
     with pytest.MonkeyPatch.context() as patch:
         for name, module in modules():
             patch.setitem(sys.modules, name, module)
@@ -110,9 +106,59 @@ def test_nobody_is_let_go_but_by_the_rules_or_a_person(
         steady(lives, patch)
         beside = Beside(lives, files)
         try:
-            for what, number in events:
-                beside.do(what, number)
-            beside.calm_down()
+            yield beside
         finally:
             if lives.node is not None:
                 lives.kill()
+
+
+@pytest.mark.parametrize("manner", ["accept", "refuse", "silent"])
+def test_who_is_cleaned_up_before_a_stop_is_taken_back_says_so(
+    context: Context, files: Path, manner: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with lived(context, files) as beside:
+        for event in (*OVER, ("values", ASIDE), ("wait", 1)):
+            beside.do(*event)
+        assert beside.autoware.requests
+        beside.autoware.manner = manner
+        node = beside.lives.node
+        assert node is not None
+        assert node.trigger_deactivate() == TransitionCallbackReturn.SUCCESS
+        assert node.trigger_cleanup() == TransitionCallbackReturn.SUCCESS
+        assert bool(beside.autoware.requests) == (manner != "accept")
+        told = "what was asked of autoware may stay in force: its end was not confirmed"
+        assert (told in capfd.readouterr().err) == (manner != "accept")
+
+
+@pytest.mark.parametrize(("asks", "limit"), [(LIMITED, 0.5), (ASIDE, 0.0)])
+def test_what_a_killed_life_has_left_stays_until_the_first_tick(
+    context: Context, files: Path, asks: int, limit: float
+) -> None:
+    with lived(context, files) as beside:
+        for event in (*OVER, ("values", asks), ("kill", 0)):
+            beside.do(*event)
+        lives = beside.lives
+        assert beside.autoware.allowed == limit
+        lives.begin(files / "same.yaml")
+        beside.autoware._read()  # the table is told of whenever anybody changes it
+        lives.now += 1.0
+        assert lives.node is not None
+        for timer in list(lives.node.timers):
+            timer.callback()
+        assert beside.autoware.allowed == limit
+
+
+@given(Events)
+@example([*OVER, REFUSES, ("values", LIMITED), ("values", ASIDE), ("kill", 0), SAME, ("wait", 8)])
+@settings(
+    max_examples=int(os.environ.get("FOREWARN_LIVES", "20")),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+)
+def test_nobody_is_let_go_but_by_the_rules_or_a_person(
+    context: Context, files: Path, events: list[tuple[str, int]]
+) -> None:
+    with lived(context, files) as beside:
+        for what, number in events:
+            beside.do(what, number)
+        beside.calm_down()

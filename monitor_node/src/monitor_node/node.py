@@ -261,6 +261,11 @@ class MonitorNode(ReportingNode):
             self._commands.close()
         if self._actuators is not None:
             self._actuators.close()
+            if owing := self._actuators.owing(None):
+                self._warn(
+                    f"what was asked of {' and '.join(owing)} may stay in force: its end was not "
+                    "confirmed when the monitor was cleaned up; look at the robot"
+                )
         if self._goals is not None:
             self._goals.close()
         if self._outputs is not None:

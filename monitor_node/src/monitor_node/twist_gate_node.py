@@ -54,6 +54,7 @@ except ImportError:  # before Kilted
 Hear = Callable[[Any, bytes], None]
 
 REPORT_PERIOD = 0.5
+ODOMETRY = "nav_msgs/msg/Odometry"
 LOOK_PERIOD = 0.1
 """Seconds between two looks at who publishes: the graph says nothing of itself."""
 
@@ -270,6 +271,7 @@ class TwistGate(SimulatedTime):
         found = [
             Status("gate", level, f"{demand.action}: {reason}", values),
             output_status(self._output.topic_name, *self._ends(), self.spec.base),
+            types_status(self._misfits()),
             self._security,
         ]
         self._diagnostics.publish(diagnostics(self._now_ns(), self.get_name(), found))
@@ -281,7 +283,28 @@ class TwistGate(SimulatedTime):
         own = self.get_fully_qualified_name()
         if own in publishers:
             publishers.remove(own)  # once: a second gate is another publisher, too
-        return publishers, [owner(e) for e in self.get_subscriptions_info_by_topic(topic)]
+        ears = self.get_subscriptions_info_by_topic(topic)
+        return publishers, [owner(e) for e in ears if e.topic_type == self._kind]
+
+    @property
+    def _kind(self) -> str:
+        return f"geometry_msgs/msg/{'TwistStamped' if self.spec.stamped else 'Twist'}"
+
+    def _misfits(self) -> list[str]:
+        """Return who exchanges nothing with the gate on its topics, for their type is another."""
+        spec = self.spec
+        ends = [
+            (spec.input, self._kind, self.get_publishers_info_by_topic),
+            (spec.output, self._kind, self.get_subscriptions_info_by_topic),
+        ]
+        if spec.odometry is not None:
+            ends.append((spec.odometry, ODOMETRY, self.get_publishers_info_by_topic))
+        return [
+            f"{owner(end)} has {end.topic_type} on {topic}, the gate {kind}"
+            for topic, kind, ends_of in ends
+            for end in ends_of(topic)
+            if end.topic_type != kind
+        ]
 
 
 def _velocity(twist: Any) -> Velocity:
@@ -316,6 +339,19 @@ def output_status(
     values = {"publishers besides the gate": len(publishers), "subscribers": len(subscribers)}
     level = Severity.ERROR if problems else Severity.OK
     return Status("output", level, "; ".join(problems) or "drives the base", values)
+
+
+def types_status(misfits: Sequence[str]) -> Status:
+    """Report whether planner, base and odometry have the gate's types, or nothing gets through."""
+    if misfits:
+        hint = "actuators.twist.stamped says which type commands have"
+        return Status("types", Severity.ERROR, f"{'; '.join(misfits)}: {hint}", {})
+    return Status(
+        "types",
+        Severity.OK,
+        "planner, base and odometry have the gate's types, if they are there",
+        {},
+    )
 
 
 def with_writer(callback: Hear) -> Callable[..., None]:

@@ -103,7 +103,7 @@ class _Limit:
         self._sent = -math.inf
         self._now = 0.0
         self._left: float | None = None
-        self._again = False
+        self._again = self._stays = False
         self.entry = False
 
     def want(self, demand: Demand, now: float, *, drives: bool) -> None:
@@ -111,6 +111,8 @@ class _Limit:
         self._now = now
         # Pulling over needs to move: a limit of 0 would stop the vehicle in its lane. But nobody
         # is let go for a manoeuvre that is refused, and one that fails lets go of nobody any more.
+        # What a former life has left stays, too, whatever it was.
+        self._stays = ACTIONS[demand.action].drives_on and not drives
         if ACTIONS[demand.action].drives_on:
             stays = not drives or (self._before.limits and _speed(self._before))
             demand = self._before if stays else NOTHING
@@ -122,7 +124,7 @@ class _Limit:
         if demand.moves and demand._replace(id=before.id) != before:
             self._confirmation.ask(f"{demand.action}: at most {_speed(demand):g} m/s", now)
             self._set(now)
-        elif not demand.moves and self.entry:
+        elif not demand.moves and self.entry and not self._stays:
             self._clear(now)
 
     def poll(self, now: float) -> None:
@@ -132,7 +134,7 @@ class _Limit:
             return
         if self._wanted.moves and not self._confirmation.confirmed:
             self._set(now)
-        elif self._again:
+        elif self._again and not self._stays:
             self._clear(now)
 
     def _set(self, now: float) -> None:
@@ -168,7 +170,7 @@ class _Limit:
         self._judge(self._now)
         # A selector that started after us was sent our old, latched limit. But it may have read our
         # limit before our clear, and a second one would be for a sender that it does not know.
-        self._again = self._ours and not self._wanted.moves
+        self._again = self._ours and not self._wanted.moves and not self._stays
         if not self._again:
             self._left = None
         elif self._left is None:

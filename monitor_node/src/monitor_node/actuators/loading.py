@@ -62,6 +62,7 @@ class Actuators:
         self._warn = warn
         self._failures: dict[str, str] = {}
         self.present: Demand = NOTHING
+        self._decided = False
         self.actuators: list[Actuator] = [
             module(name).make(node, section) for name, section in named(spec).items()
         ]
@@ -74,12 +75,16 @@ class Actuators:
 
     def apply(self, request: Request | None) -> None:
         """Act on the request of a tick; None: nothing is asked for."""
-        self.present = demand_of(request)
+        self.present, self._decided = demand_of(request), True
         self._each(lambda actuator: actuator.demand(self.present, time.monotonic()))
 
     def poll(self) -> None:
-        """Try again what has not worked yet."""
-        self._each(lambda actuator: actuator.poll(time.monotonic()))
+        """Try again what has not worked yet.
+
+        Not before the first tick: that decides on what a former life has left in force.
+        """
+        if self._decided:
+            self._each(lambda actuator: actuator.poll(time.monotonic()))
 
     def statuses(self, failure: str = "") -> Iterator[Status]:
         """Report on each, and on what is asked of the robot; `failure`: nothing is decided."""
