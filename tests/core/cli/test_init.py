@@ -438,3 +438,14 @@ def test_lines_without_a_time_are_said_to_be_steps(
     bag.write_text("time,speed\n0.0,1\n0.1,2\n")
     done = forewarn("init", bag, "-o", tmp_path / "monitor.yaml")
     assert "each is a step (for ticks, call the seconds t)" in done.err
+
+
+@pytest.mark.parametrize(("step", "rate"), [(0.02, 10.0), (0.2, 5.0), (0.21, 5.0), (4.0, 1.0)])
+def test_ticks_are_no_more_than_lines_of_a_trace_and_at_most_ten_a_second(
+    forewarn: Callable[..., Any], tmp_path: Path, step: float, rate: float
+) -> None:
+    lines = [{"t": round(i * step, 3), "gap": 20.0 - i / 5} for i in range(60)]
+    path, trace = tmp_path / "m.yaml", tmp_path / "run.jsonl"
+    trace.write_text("\n".join(map(json.dumps, lines)) + "\n")
+    assert forewarn("init", trace, "-o", path).code == 0
+    assert load_spec(path).rate == rate

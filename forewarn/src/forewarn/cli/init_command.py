@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +28,7 @@ from forewarn.files.outputs import check_output, write_output
 from forewarn.logic.specification import compile_spec
 from forewarn.recordings import JsonTrace, open_recording
 from forewarn.recordings.given import existing_recordings
-from forewarn.recordings.interface import is_timed
+from forewarn.recordings.interface import Recording, is_timed
 
 MOST = 200
 """Recordings that are looked at: all of them are open at once."""
@@ -105,7 +106,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=hertz_or_steps,
         metavar="HZ",
         help="ticks a second, or steps: one line of a trace, or message, is one step (default: 10, "
-        "or steps for runs of agents and other lines without times)",
+        "or as many as a trace has lines a second if these are fewer; "
+        "steps for runs of agents and other lines without times)",
     )
     parser.add_argument(
         "--step", metavar="TOPIC", help="with --rate steps: the topic whose messages are steps"
@@ -141,9 +143,7 @@ def run(options: Options, output: Output) -> int:
         if len(recordings) < len(found_all):
             left = len(found_all) - len(recordings)
             output.warn(f"{plural(left, 'recording')} not looked at: no file reads both kinds")
-        rate = options.rate
-        if rate is None:
-            rate = DEFAULT_RATE if is_timed(recordings[0]) else "steps"
+        rate = _rate_of(recordings) if options.rate is None else options.rate
         found = draft(recordings, rate, options.seconds, tell, options.step)
         warnings = [f"{each.path}: {text}" for each in recordings for text in each.warnings]
     if found.unnamed:
@@ -175,6 +175,17 @@ def run(options: Options, output: Output) -> int:
         }
     )
     return 0
+
+
+def _rate_of(recordings: Sequence[Recording]) -> Rate:
+    """Return the default rate, or that of a trace's lines if it is lower, but 1 at the least."""
+    if not is_timed(recordings[0]):
+        return "steps"
+    seconds = sum(one.duration for one in recordings)
+    if not isinstance(recordings[0], JsonTrace) or seconds <= 0:
+        return DEFAULT_RATE
+    lines = sum(one.count - 1 for one in recordings)
+    return float(min(DEFAULT_RATE, max(1, round(lines / seconds))))
 
 
 def _improve(options: Options, config: Path, output: Output) -> int:
