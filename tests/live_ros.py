@@ -31,9 +31,10 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter, parameter_value_to_python
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
-from small_world import MONITOR, TYPES, serialized, write_world
+from small_world import DISTANCE, MONITOR, TYPES, serialized, write_bag, write_world
 from std_msgs.msg import String
 
+from forewarn.cli import main
 from forewarn.signals.ticks import Grid
 from forewarn_ros.messages import from_time, to_time
 from monitor_node.message_types import message_class
@@ -224,6 +225,12 @@ class Probe:
         """Deliver a message of the small world."""
         self.deliver(serialized(topic, value), topic)
 
+    def step(self, distance: float) -> None:
+        """Deliver what is a step where distances are steps, and wait for its verdict."""
+        known = len(self.risks)
+        self.say(DISTANCE, distance)
+        self.wait(lambda: len(self.risks) > known, "a verdict of the step")
+
     def wait_for_start(self, count: int = 1) -> dict[str, Any]:
         """Wait until ticks have begun `count` times, and return the last such event."""
         self.wait(lambda: len(self.starts) >= count, f"start number {count}: {self.events}")
@@ -314,6 +321,21 @@ class Stepper:
 def of(message: RiskArray, name: str) -> Risk:
     """Return the risk of one property."""
     return next(risk for risk in message.risks if risk.property == name)
+
+
+@pytest.fixture
+def by_steps(tmp_path: Path) -> Callable[..., dict[str, str]]:
+    """Return a function that learns a monitor file of steps and gives a node's parameters."""
+
+    def learned(text: str, seeds: tuple[int, ...] = (1, 2, 3), seconds: float = 60.0) -> Any:
+        names = {"config": "steps.yaml", "model": "model.json", "record": "record.mcap"}
+        files = {name: str(tmp_path / file) for name, file in names.items()}
+        Path(files["config"]).write_text(text)
+        bags = [str(write_bag(tmp_path / f"{seed}.mcap", seed, seconds)) for seed in seeds]
+        assert main(["learn", *bags, "-c", files["config"], "-o", files["model"], "-q"]) == 0
+        return files
+
+    return learned
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from live_ros import domain, probe, start, world
+from live_ros import by_steps, domain, probe, start, world
 
-__all__ = ["domain", "probe", "start", "world"]
+__all__ = ["by_steps", "domain", "probe", "start", "world"]

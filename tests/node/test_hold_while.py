@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from live_ros import Probe, Process
-from small_world import DISTANCE, MONITOR, ODOMETRY, write_bag
+from small_world import DISTANCE, MONITOR, ODOMETRY
 
 from forewarn.assessment.record_replay import replay_record
 from forewarn.cli import main
@@ -25,31 +24,23 @@ FACT = "brake is held while speed > 2; it is true"
 
 
 def test_a_node_holds_what_it_asks_for_and_its_record_says_the_same(
-    start: Callable[..., Process], probe: Probe, tmp_path: Path
+    start: Callable[..., Process], probe: Probe, by_steps: Callable[..., dict[str, str]]
 ) -> None:
-    config, model, record = (tmp_path / name for name in ("m.yaml", "m.json", "record.mcap"))
-    config.write_text(TEXT)
-    bags = [str(write_bag(tmp_path / f"{seed}.mcap", seed, 60.0)) for seed in (1, 2, 3)]
-    assert main(["learn", *bags, "-c", str(config), "-o", str(model), "-q"]) == 0
-    process = start(config=str(config), model=str(model), record=str(record), mode="act")
+    files = by_steps(TEXT)
+    process = start(**files, mode="act")
     probe.wait_for_start()
     probe.meet()
 
-    def step(distance: float) -> None:
-        known = len(probe.risks)
-        probe.say(DISTANCE, distance)
-        probe.wait(lambda: len(probe.risks) > known, "a verdict")
-
     probe.say(ODOMETRY, 3.0)
     for _ in range(3):
-        step(5.0)
+        probe.step(5.0)
     for _ in range(12):
-        step(40.0)
+        probe.step(40.0)
     probe.say(ODOMETRY, 1.0)
     for _ in range(6):
-        step(40.0)
+        probe.step(40.0)
     assert process.stop() == 0, process.output
-    ticks = list(replay_record(record))
+    ticks = list(replay_record(files["record"]))
     assert [line for tick in ticks for line in tick.differences()] == []
     levels = [tick.result.rows[0].level for tick in ticks]
     low = [tick.result.rows[0].probability < 0.15 for tick in ticks]
@@ -62,4 +53,4 @@ def test_a_node_holds_what_it_asks_for_and_its_record_says_the_same(
     assert any(low[i - 3 : i] == [True] * 3 for i in range(begun + 3, 15))
     active = [one.active for one in probe.interventions if "brake" in one.properties]
     assert active and all(active)
-    assert main(["verify", str(record)]) == 0
+    assert main(["verify", files["record"]]) == 0

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from forewarn_msgs.msg import Intervention
 from forewarn_msgs.srv import Explain
 from live_ros import Probe, Process
-from small_world import DISTANCE, MONITOR, ODOMETRY, write_bag
+from small_world import DISTANCE, MONITOR, ODOMETRY
 
 from forewarn.assessment.record_replay import replay_record
 from forewarn.cli import main
@@ -28,13 +27,10 @@ TEXT = (
 
 
 def test_an_intervention_carries_what_else_could_be_done(
-    start: Callable[..., Process], probe: Probe, tmp_path: Path
+    start: Callable[..., Process], probe: Probe, by_steps: Callable[..., dict[str, str]]
 ) -> None:
-    config, model, record = (tmp_path / name for name in ("m.yaml", "m.json", "record.mcap"))
-    config.write_text(TEXT)
-    bags = [str(write_bag(tmp_path / f"{seed}.mcap", seed, 60.0)) for seed in (1, 2, 3)]
-    assert main(["learn", *bags, "-c", str(config), "-o", str(model), "-q"]) == 0
-    process = start(config=str(config), model=str(model), record=str(record), mode="act")
+    files = by_steps(TEXT)
+    process = start(**files, mode="act")
     probe.wait_for_start()
     probe.meet()
 
@@ -66,11 +62,11 @@ def test_an_intervention_carries_what_else_could_be_done(
     assert strange.recommendation == "" and not strange.alternatives
     assert "nothing was seen done" in strange.recommendation_reason
     assert process.stop() == 0, process.output
-    ticks = list(replay_record(record))
+    ticks = list(replay_record(files["record"]))
     assert [line for tick in ticks for line in tick.differences()] == []
     request = ticks[0].result.request
     assert request is not None and request.recommendation == asked.recommendation
     assert [one.failure for one in request.alternatives] == [
         one.failure for one in asked.alternatives
     ]
-    assert main(["verify", str(record)]) == 0
+    assert main(["verify", files["record"]]) == 0

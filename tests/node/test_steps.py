@@ -9,14 +9,10 @@ import pytest
 from forewarn_msgs.msg import Signals
 from forewarn_msgs.srv import Mute, Reset
 from live_ros import LIMIT, Probe, Process
-from small_world import DISTANCE, MONITOR, ODOMETRY, write_bag
+from small_world import DISTANCE, MONITOR, ODOMETRY
 
 from forewarn.assessment.record_replay import replay_record
 from forewarn.cli import main
-from forewarn.config import load_spec
-from forewarn.learning.pipeline import learn
-from forewarn.models import save_model
-from forewarn.monitoring.build import compile_spec
 
 pytestmark = pytest.mark.ros
 
@@ -36,14 +32,9 @@ properties: {free: {formula: always(not stuck), horizon: 4, hold: 0}}
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> dict[str, str]:
+def files(by_steps: Callable[..., dict[str, str]]) -> dict[str, str]:
     """Return the parameters of a node on a monitor file of steps, and its model."""
-    config, model = tmp_path / "steps.yaml", tmp_path / "model.json"
-    config.write_text(BY_STEPS)
-    spec = load_spec(config)
-    bags = [write_bag(tmp_path / f"{seed}.mcap", seed, 30.0) for seed in (1, 2)]
-    save_model(learn(bags, spec, compile_spec(spec).abstraction).model, model)
-    return {"config": str(config), "model": str(model), "record": str(tmp_path / "record.mcap")}
+    return by_steps(BY_STEPS, seeds=(1, 2), seconds=30.0)
 
 
 def test_a_step_for_each_message_of_the_topic(
@@ -53,11 +44,6 @@ def test_a_step_for_each_message_of_the_topic(
     probe.wait_for_start()
     probe.meet()
 
-    def step(distance: float) -> None:
-        known = len(probe.risks)
-        probe.say(DISTANCE, distance)
-        probe.wait(lambda: len(probe.risks) > known, "a verdict of the step")
-
     for value in (2.0, 2.0, 2.0):
         probe.say(ODOMETRY, value)  # no step: nothing is evaluated
     probe.wait_for_status("timing", "OK")
@@ -65,7 +51,7 @@ def test_a_step_for_each_message_of_the_topic(
     probe.wait(lambda: probe.reports > reports + 3, "reports while no step comes")
     assert probe.risks == []
     for distance in (20.0, 12.0, 9.0, 6.0, 5.0):
-        step(distance)
+        probe.step(distance)
     assert [risks.risks[0].tick for risks in probe.risks] == [0, 1, 2, 3, 4]
     # Speed was said before the first step and is four steps old now: too old by one.
     assert list(probe.risks[-2].risks[0].stale_signals) == []
@@ -74,11 +60,11 @@ def test_a_step_for_each_message_of_the_topic(
     assert probe.risks[-1].risks[0].horizon == 2.0
     fields = {"properties": ["brake"], "duration": 600.0, "reason": "a test"}
     assert probe.call(Mute, "mute", **fields).success
-    step(5.0)
+    probe.step(5.0)
     assert probe.risks[-1].risks[0].muted
     assert probe.call(Reset, "reset").success
     probe.say(ODOMETRY, 0.0)
-    step(4.0)
+    probe.step(4.0)
     assert probe.risks[-1].risks[0].tick == 6
     assert process.stop() == 0, process.output
     ticks = list(replay_record(files["record"]))
