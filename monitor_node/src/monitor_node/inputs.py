@@ -94,8 +94,8 @@ class Input:
     def in_turn(self, received_ns: int, taken_ns: int) -> int:
         """Return when the next message could be taken, given when it was received.
 
-        One that was lost is sent again, and those that came meanwhile wait for it: they are
-        received before it and taken after it. By their own times the old one would be the newest.
+        A lost message is sent again, and those that were sent after it wait for it. They have the
+        earlier times of receipt, by which the old message would be the newest.
         """
         if self.newest_ns > taken_ns:  # the clock was set back
             self.newest_ns = 0

@@ -106,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=hertz_or_steps,
         metavar="HZ",
         help="ticks a second, or steps: one line of a trace, or message, is one step (default: 10, "
-        "or as many as a trace has lines a second if these are fewer; "
+        "or a trace's lines a second if these are fewer; "
         "steps for runs of agents and other lines without times)",
     )
     parser.add_argument(

@@ -162,7 +162,7 @@ class CompiledProperty:
     estimate : Estimate or None
         What `table` is made of; None if it is the chain's, unasked.
     hold_while : Condition or None
-        While what the intervention is held; None if nothing is, or if nobody is asked to act.
+        An intervention does not end while it holds; None without one, or if nobody is asked to act.
     """
 
     name: str

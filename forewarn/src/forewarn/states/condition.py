@@ -97,7 +97,7 @@ def rests_on(abstraction: Abstraction, names: Sequence[str]) -> list[str]:
 
 
 def hold_conditions(spec: MonitorSpec, abstraction: Abstraction) -> dict[str, Condition]:
-    """Return while what interventions are held, by the properties that say so.
+    """Return the conditions that hold interventions, by the properties that have one.
 
     Raises
     ------

@@ -21,7 +21,10 @@ FEWEST = 2
 """Recordings with a violation without which there is nothing to choose by."""
 
 FEWEST_GROUPS = 5
-"""Groups with a violation without which `auto` adds nothing up: they differ more."""
+"""Groups with a violation without which `auto` adds nothing up.
+
+Groups differ from each other more than recordings do.
+"""
 
 FEWEST_SCORED = 5
 """Recordings with a violation without which scores do not count.
