@@ -22,6 +22,7 @@ from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.risk_rows import same_bits
 from forewarn.monitoring.session import Session, run
 from forewarn.recordings.interface import Sample
+from forewarn.states.condition import Condition
 
 EXIT, HOLD, TICK_NS = 2, 3, 100_000_000
 TEXT = f"""
@@ -154,6 +155,19 @@ def test_the_evidence_says_so_and_a_person_ends_it() -> None:
     released = feed(one, 12, 0.0, 5.0).request
     assert released is not None and not released.active
     assert feed(one, 13, 0.0, 5.0).request is None
+
+
+def test_it_is_asked_once_a_tick_at_which_a_property_acts(monkeypatch: Any) -> None:
+    asked, truth = list[Any](), Condition.truth
+    monkeypatch.setattr(
+        Condition, "truth", lambda self, values: asked.append(1) or truth(self, values)
+    )
+    one, lines, times = watch(), [5.0, 5.0, -1.0, 5.0, *[-1.0] * 4], []
+    for tick, line in enumerate(lines):
+        before = len(asked)
+        feed(one, tick, float(tick == 1), line)
+        times.append(len(asked) - before)
+    assert times == [0, 1, 1, 1, 1, 1, 0, 0]  # the last of them ends the alert
 
 
 @pytest.mark.parametrize(

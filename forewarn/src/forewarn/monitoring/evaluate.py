@@ -9,7 +9,6 @@ from forewarn.config.actions import ACTIONS, NO_ACTION
 from forewarn.monitoring.composition import risk_facts
 from forewarn.monitoring.danger_reasons import danger_facts
 from forewarn.monitoring.escape import with_way_out
-from forewarn.monitoring.holding import hold_facts
 from forewarn.monitoring.intervention import (
     AdvisorState,
     Answer,
@@ -115,7 +114,7 @@ def evaluate(monitor: Monitor, chains: Chains, memory: Memory, snapshot: Snapsho
         facts = tuple(f"{name}: {text}" for name, text in said.items() if text)
         facts += risk_facts(monitor, verdict, request.property)
         facts += danger_facts(monitor.abstraction, state.past, verdict.values)
-        facts += hold_facts(monitor, verdict)
+        facts += tuple(prop.held for prop in verdict.properties if prop.held)
         request = request._replace(evidence=(*request.evidence, *facts))
         if monitor.clear_ways:
             before = memory.state.tick

@@ -116,22 +116,23 @@ def judge(
     step = compiled.after(before.branches, before.latched, moment.observation)
     risk, status = _risk(compiled, before, moment, step, model)
     belief, expected = _expected(compiled, before.belief, moment, risk, beliefs)
+    acted = before.policy.level == Level.ACT
+    held = _held(compiled, moment.values) if acted else ""
     if moment.waiting and status is not VIOLATED:  # which no missing signal can bring about
         after = PropertyState(step.branches, step.latched, before.policy, belief, before.breach)
-        return after, _verdict(compiled, after, step, UNKNOWN, risk, expected=expected)
+        return after, _verdict(compiled, after, step, UNKNOWN, risk, expected=expected, held=held)
     least = NO_LEAST
     if compiled.least is not None:
         least = least_figure(
             model, compiled, before.branches, moment.observation, moment.row, step, risk
         )
     figure, unseen = _compared(compiled, risk, least, expected)
-    condition, held = compiled.hold_while, False
-    if condition is not None and before.policy.level == Level.ACT:
-        # What the model has learned of a driver who brakes does not hold for one who is braked.
-        held = condition.truth(moment.values)[0] is not False
-    policy = decide(compiled.rules, before.policy, moment.tick, figure, unseen=unseen, held=held)
+    held_on = bool(held)
+    policy = decide(compiled.rules, before.policy, moment.tick, figure, unseen=unseen, held=held_on)
+    if not acted and policy.level == Level.ACT:
+        held = _held(compiled, moment.values)
     after = PropertyState(step.branches, step.latched, policy, belief, before.breach)
-    return after, _verdict(compiled, after, step, status, risk, least, expected)
+    return after, _verdict(compiled, after, step, status, risk, least, expected, held)
 
 
 def inactive(
@@ -241,6 +242,20 @@ def _compared(
     return figure, unseen
 
 
+def _held(compiled: CompiledProperty, values: Sequence[Any]) -> str:
+    """Say why an alert that acts goes on although its risk may be low; empty if nothing holds it.
+
+    What the model has learned of a driver who brakes does not hold for one who is braked.
+    """
+    condition = compiled.hold_while
+    if condition is None:
+        return ""
+    holds, why = condition.truth(values)
+    if holds is False:
+        return ""
+    return f"{compiled.name} is held while {condition.text}; {why or 'it is true'}"
+
+
 def _verdict(
     compiled: CompiledProperty,
     after: PropertyState,
@@ -249,6 +264,7 @@ def _verdict(
     risk: Risk,
     least: LeastFigure = NO_LEAST,
     expected: ExpectedFigure = NO_EXPECTED,
+    held: str = "",
 ) -> PropertyVerdict:
     return PropertyVerdict(
         compiled.name,
@@ -264,4 +280,5 @@ def _verdict(
         after.policy.since,
         least,
         expected,
+        held=held,
     )

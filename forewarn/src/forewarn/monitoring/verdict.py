@@ -89,6 +89,9 @@ class PropertyVerdict(NamedTuple):
         The mean risk over what the state may be, where it is asked for.
     counted : bool
         The violation at this tick counts: it is the first of its breach; see `breach`.
+    held : str
+        Why an alert that acts goes on although its risk may be low, by `hold_while` of the monitor
+        file; empty where nothing holds it.
     """
 
     name: str
@@ -105,6 +108,7 @@ class PropertyVerdict(NamedTuple):
     least: LeastFigure = NO_LEAST
     expected: ExpectedFigure = NO_EXPECTED
     counted: bool = False
+    held: str = ""
 
 
 class Verdict(NamedTuple):
