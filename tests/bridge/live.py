@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -159,10 +159,12 @@ class World:
         parameters: dict[str, Any],
         environment: dict[str, str] | None = None,
         told: tuple[str, int] | None = None,
+        files: Sequence[str] = (),
     ) -> Process:
         """Start a ROS node of ours, to be sent a signal at its first message of a type."""
         given = [f"{key}:={_yaml(value)}" for key, value in parameters.items()]
         words = [word for argument in given for word in ("-p", argument)]
+        words += [word for file in files for word in ("--params-file", file)]
         code = ["-c", f"from {module} import main; main()"]
         if told is not None:
             code = [str(SIGNALLED), module, told[0], str(int(told[1]))]
@@ -178,6 +180,7 @@ class World:
         self,
         environment: dict[str, str] | None = None,
         told: tuple[str, int] | None = None,
+        files: Sequence[str] = (),
         **parameters: Any,
     ) -> Process:
         """Start the bridge; see `ros`."""
@@ -187,7 +190,7 @@ class World:
             "diagnostics_period": 0.1,
             **parameters,
         }
-        return self.ros("bridge", "apollo_bridge.main", given, environment, told)
+        return self.ros("bridge", "apollo_bridge.main", given, environment, told, files)
 
     def close(self) -> None:
         """End all processes."""

@@ -131,11 +131,16 @@ def refused(module_world: Any) -> Iterator[Any]:
     pytest.importorskip("rclpy", reason="rclpy is ROS 2's Python package")
     from live_ros import Probe
 
-    bridge = module_world.bridge(transport="pigeon")
+    file = module_world.folder / "others.yaml"
+    file.write_text("/bridge: {ros__parameters: {port: 1}}\n")
+    bridge = module_world.bridge(transport="pigeon", files=[str(file)])
     probe = Probe(module_world.domain, "/apollo_bridge")
     yield probe, status(probe, "node", ERROR)
     probe.close()
-    assert "Traceback" not in bridge.interrupt()
+    written = bridge.interrupt()
+    assert "Traceback" not in written
+    told = f"{file}: no parameters for this node, /apollo_bridge: what it has is for /bridge"
+    assert written.count(told) == 1
 
 
 @pytest.fixture

@@ -1,17 +1,27 @@
-"""A parameter that a node does not have: ROS ignores it in silence, our nodes say so."""
+"""Parameters that no node takes: ROS ignores them in silence, our nodes say so."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+import rclpy
 from live_ros import Probe, Process
+from rclpy.context import Context
+from rclpy.node import Node
 from small_world import MONITOR
+
+from forewarn_ros.overrides import unaddressed
 
 pytestmark = pytest.mark.ros
 TOLD = "ignored, no parameters of this node: "
+NAMES = (
+    *("monitor", "/monitor", "x", "/x", "/x/", "/", "other", "/x/monitor"),
+    *("*", "/*", "**", "/**", "/x/**", "/*/monitor", "/**/monitor"),
+)
 
 
 def told(process: Process) -> list[str]:
@@ -96,3 +106,62 @@ def test_a_gate_takes_a_file_for_all_nodes_and_is_not_opened_by_its_start(
     assert line.endswith(", opne_for (nearest: open_for)")
     assert "open_for opens nothing at the start: set it afterwards" in process.output
     process.__exit__()
+
+
+@pytest.fixture(scope="module")
+def context() -> Iterator[Context]:
+    found = Context()
+    rclpy.init(args=[], context=found)
+    yield found
+    rclpy.shutdown(context=found)
+
+
+@pytest.mark.parametrize("place", ["/monitor", "/x/monitor", "/x/y/monitor"])
+def test_a_file_is_told_of_just_where_rcl_takes_nothing_from_it(
+    place: str, context: Context, tmp_path: Path
+) -> None:
+    """The oracle is rcl itself, which reads one-level and nested names of 15 kinds."""
+    file, taken = tmp_path / "p.yaml", list[bool]()
+    for keys in [*((name,) for name in NAMES), *product(NAMES, NAMES)]:
+        text = "{ros__parameters: {a: 1}}"
+        for key in reversed(keys):
+            text = f"{{'{key}': {text}}}"
+        file.write_text(text)
+        arguments = ["--ros-args", "--params-file", str(file)]
+        namespace, _, name = place.rpartition("/")
+        try:
+            node = Node(name, context=context, namespace=namespace or None, cli_args=arguments)
+        except Exception:  # rcl refuses the file, and no node begins
+            continue
+        taken.append("a" in node._parameter_overrides)
+        node.destroy_node()
+        assert bool(unaddressed(place, file)) != taken[-1], text
+    assert 10 < sum(taken) < len(taken) - 10
+
+
+def of_another(tmp_path: Path, node: str) -> tuple[list[str], str]:
+    """Return arguments with a file for others, and what is said of it."""
+    file = tmp_path / "others.yaml"
+    file.write_text(
+        "/monitor_node: {ros__parameters: {journal: x}}\n"
+        "robot: {'*': {ros__parameters: {a: 2001-99-99}}, b: {ros__parameters: {a: 1}}}\n"
+    )
+    own = tmp_path / "all.yaml"
+    own.write_text("/**: {ros__parameters: {use_sim_time: false}}\n")
+    files = ["--params-file", str(file), "--params-file", str(own), "--params-file", str(file)]
+    said = f"{file}: no parameters for this node, {node}: what it has is for "
+    return files, f"{said}/monitor_node, /robot/*, /robot/b"
+
+
+@pytest.mark.parametrize(
+    ("executable", "name"),
+    [("main", "monitor"), ("twist_gate_node", "twist_gate"), ("bag_player", "bag_player")],
+)
+def test_a_file_of_parameters_that_names_another_node_is_told_once(
+    executable: str, name: str, tmp_path: Path, domain: int, probe: Probe
+) -> None:
+    files, said = of_another(tmp_path, f"/hall/{name}")
+    with Process(executable, domain, {}, "-r", "__ns:=/hall", *files) as process:
+        probe.wait(lambda: said in process.output, lambda: process.output)
+        process.stop()
+        assert process.output.count("no parameters for this node") == 1

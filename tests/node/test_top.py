@@ -39,7 +39,9 @@ COMMAND = (sys.executable, "-c", "from monitor_node.console import monitor_top; 
 class Terminal:
     """A program in a pseudo-terminal."""
 
-    def __init__(self, domain: int, columns: int = 80, lines: int = 24, **variables: str) -> None:
+    def __init__(
+        self, domain: int, *words: str, columns: int = 80, lines: int = 24, **variables: str
+    ) -> None:
         self._end, self.device = pty.openpty()
         self.resize(columns, lines)
         self.before = termios.tcgetattr(self.device)
@@ -47,7 +49,8 @@ class Terminal:
         for name in ("COLUMNS", "LINES", *(() if "NO_COLOR" in variables else ("NO_COLOR",))):
             found.pop(name, None)
         self.process = subprocess.Popen(
-            COMMAND, env=found, stdin=self.device, stdout=self.device, stderr=self.device,
+            [*COMMAND, *words], env=found,
+            stdin=self.device, stdout=self.device, stderr=self.device,
             start_new_session=True,
         )  # fmt: skip
         self.written = ""
@@ -102,8 +105,8 @@ class Terminal:
 
 
 @contextmanager
-def terminal(domain: int, **settings: Any) -> Iterator[Terminal]:
-    found = Terminal(domain, **settings)
+def terminal(domain: int, *words: str, **settings: Any) -> Iterator[Terminal]:
+    found = Terminal(domain, *words, **settings)
     try:
         yield found
     finally:
@@ -180,10 +183,16 @@ def test_risks_alerts_and_keys_in_eighty_columns(world: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_leaves_the_terminal_as_it_was(number: int) -> None:
-    with free_domain() as domain, terminal(domain, NO_COLOR="1") as top:
+def test_a_signal_leaves_the_terminal_as_it_was(number: int, tmp_path: Path) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text("/top: {ros__parameters: {mute: 9.0}}\n")
+    words = ("--ros-args", "--params-file", str(file))
+    with free_domain() as domain, terminal(domain, *words, NO_COLOR="1") as top:
         top.wait("nobody publishes its risk")
-        assert not re.search(r"\x1b\[[0-9;]*3[0-9]", top.written), "NO_COLOR"
+        assert f"{file}: no parameters for this node, /monitor_top: what it" in top.written
+        drawn = top.written.partition("\x1b[?1049h")[2]
+        assert HOME in drawn
+        assert not re.search(r"\x1b\[[0-9;]*3[0-9]", drawn), "NO_COLOR"
         top.process.send_signal(number)
         assert top.left() == 0
 

@@ -30,7 +30,7 @@ from forewarn.monitoring.record import Names
 from forewarn_ros.events import apart
 from forewarn_ros.lifecycle import ReportingNode, reported
 from forewarn_ros.messages import header, to_time
-from forewarn_ros.overrides import tell_ignored
+from forewarn_ros.overrides import tell_ignored, tell_unaddressed
 from forewarn_ros.status import Severity, Status
 
 PARAMETERS: tuple[tuple[str, Any, str], ...] = (
@@ -70,6 +70,7 @@ class BridgeNode(ReportingNode):
         super().__init__("apollo_bridge", **arguments)
         for name, default, text in PARAMETERS:
             self.declare_parameter(name, default, ParameterDescriptor(description=text))
+        tell_unaddressed(self)
         tell_ignored(self)
         self.worker: Worker | None = None
         self._derivation: Derivation | None = None

@@ -20,7 +20,7 @@ from forewarn.signals.ticks import Grid
 from forewarn_ros.clock import SimulatedTime
 from forewarn_ros.events import owner
 from forewarn_ros.messages import from_time, to_time
-from forewarn_ros.overrides import tell_ignored
+from forewarn_ros.overrides import tell_ignored, tell_unaddressed
 from forewarn_ros.process import WAKE, Interrupt, middleware
 from monitor_node.acknowledgement import prompt_acknowledgements
 from monitor_node.conversions import Arrivals, ClockMessage, RiskArray, String
@@ -64,6 +64,7 @@ class BagPlayer(SimulatedTime):
         self._spinner = SingleThreadedExecutor(context=self.context)
         self._spinner.add_node(self)
         declare(self, PLAYER_PARAMETERS)
+        tell_unaddressed(self)
         tell_ignored(self)
         self._monitor = self._value("monitor")
         self._clock_publisher: Any = None

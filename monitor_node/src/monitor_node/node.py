@@ -35,7 +35,7 @@ from forewarn.states.inputs import open_feed
 from forewarn_ros.clock import is_simulated
 from forewarn_ros.events import apart, owner
 from forewarn_ros.lifecycle import ReportingNode, reported
-from forewarn_ros.overrides import tell_ignored
+from forewarn_ros.overrides import tell_ignored, tell_unaddressed
 from forewarn_ros.status import Status
 from monitor_node import parameters
 from monitor_node.actuators.loading import Actuators, check_messages, named
@@ -70,6 +70,7 @@ class MonitorNode(ReportingNode):
         self._hidden: frozenset[Subscription] = frozenset()
         super().__init__("monitor", **arguments)
         parameters.declare(self, parameters.NODE_PARAMETERS)
+        tell_unaddressed(self)
         tell_ignored(self, lambda name: not name.startswith(parameters.CONFIGURED))
         self.watch: Watch | None = None
         self.runtime: Runtime | None = None

@@ -23,7 +23,7 @@ from rclpy.qos import QoSProfile
 from rich.console import Console
 from rich.control import Control
 
-from forewarn_ros.overrides import tell_ignored
+from forewarn_ros.overrides import tell_ignored, tell_unaddressed
 from forewarn_ros.process import Interrupt, middleware
 from monitor_node.conversions import ACTION_NAMES
 from monitor_node.outputs import KEPT
@@ -40,6 +40,7 @@ class Top(Node):
     def __init__(self) -> None:
         super().__init__("monitor_top")
         declare(self, TOP_PARAMETERS)
+        tell_unaddressed(self)
         tell_ignored(self)
         name = "/" + self.get_parameter("monitor").value.strip("/")
         self.heard = Heard(name)

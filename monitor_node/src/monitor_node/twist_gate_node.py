@@ -32,7 +32,7 @@ from forewarn.signals.clock_kinds import clock_of
 from forewarn_ros.clock import SimulatedTime
 from forewarn_ros.events import SubscriptionEventCallbacks, owner
 from forewarn_ros.messages import diagnostics, to_time
-from forewarn_ros.overrides import tell_ignored
+from forewarn_ros.overrides import tell_ignored, tell_unaddressed
 from forewarn_ros.process import Interrupt, middleware, spin
 from forewarn_ros.status import Severity, Status
 from monitor_node import conversions, parameters
@@ -72,6 +72,7 @@ class TwistGate(SimulatedTime):
         super().__init__("twist_gate", **arguments)
         parameters.declare(self, parameters.GATE_PARAMETERS)
         # A mistyped one leaves the gate closed: all its bounds are in the monitor file.
+        tell_unaddressed(self)
         tell_ignored(self)
         if self.get_parameter("open_for").value:
             self.get_logger().warning("open_for opens nothing at the start: set it afterwards")
