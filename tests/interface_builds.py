@@ -1,43 +1,28 @@
-"""Builds packages of messages with colcon, for tests; what is built is kept until one changes.
+"""Builds packages of messages for tests; what is built is kept until one changes.
 
-A package is a package.xml and the files of its messages and services.
+A package is a folder with the files of its messages and services. `rosidl` writes their code, as it
+does for colcon, and one call of the compiler makes a library of a package. colcon and CMake
+took five times as long: they look for compilers and packages, and start Python, for each.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
 from pathlib import Path
-from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
-# Python alone reads these messages: what C++ needs takes as long again. Files that a compiler reads
-# together share the headers, which take most of its time.
-LISTS = """\
-cmake_minimum_required(VERSION 3.16)
-project({name})
-find_package(ament_cmake REQUIRED)
-find_package(rosidl_default_generators REQUIRED)
-foreach(needed {needed})
-  find_package(${{needed}} REQUIRED)
-endforeach()
-list(FILTER AMENT_EXTENSIONS_rosidl_generate_idl_interfaces EXCLUDE REGEX "cpp")
-rosidl_generate_interfaces(${{PROJECT_NAME}} {files} DEPENDENCIES {needed})
-foreach(part typesupport_c typesupport_fastrtps_c typesupport_introspection_c generator_py)
-  set_target_properties(
-    ${{PROJECT_NAME}}__rosidl_${{part}} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10
-  )
-endforeach()
-ament_export_dependencies(rosidl_default_runtime)
-ament_package()
-"""
+PREFIX = Path(sys.prefix)
+LIBRARY = "typesupport_fastrtps_c"
+LINKS = ("generator_c", "generator_py", "typesupport_c", "typesupport_introspection_c")
+"""What ROS looks for in libraries of their own: one has it all, and links have the other names."""
 
 
 def built(sources: Path, kept: Path, work: Path) -> Path:
@@ -53,57 +38,101 @@ def built(sources: Path, kept: Path, work: Path) -> Path:
         An empty folder to build in.
     """
     texts = [path.read_bytes() for path in sorted(sources.rglob("*")) if path.is_file()]
-    inputs = [sys.version.encode(), LISTS.encode(), *texts]
+    inputs = [sys.version.encode(), Path(__file__).read_bytes(), *texts]
     digest = hashlib.sha256(b"\0".join(inputs)).hexdigest()[:16]
     kept.mkdir(parents=True, exist_ok=True)
     with (kept / f"{digest}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # another worker may be building them
-        if not (kept / digest / "share").is_dir():
-            _build(sources, kept / digest, work)
+        if not (kept / digest).is_dir():
+            pytest.importorskip("rosidl_cli", reason="`make setup` installs it")
+            # Whole or not at all: whoever builds may be stopped.
+            with tempfile.TemporaryDirectory(dir=kept) as draft:
+                whole = Path(draft) / "install"
+                # Templates leave objects behind that complain as their process ends.
+                command = [sys.executable, __file__, sources, whole, work]
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                assert done.returncode == 0, done.stdout + done.stderr
+                whole.rename(kept / digest)
     return kept / digest
 
 
-def _write_lists(manifest: Path) -> None:
-    """Write the CMakeLists.txt of a package beside its manifest."""
-    package, folder = ElementTree.parse(manifest).getroot(), manifest.parent
-    files = sorted(
-        path.relative_to(folder).as_posix()
-        for path in folder.glob("*/*")
-        if path.suffix in {".msg", ".srv", ".idl"}
-    )
-    needed = " ".join(depend.text or "" for depend in package.iter("depend"))
-    lists = LISTS.format(name=package.findtext("name"), needed=needed, files=" ".join(files))
-    (folder / "CMakeLists.txt").write_text(lists)
-
-
 def _build(sources: Path, prefix: Path, work: Path) -> None:
-    colcon = Path(sysconfig.get_path("scripts")) / "colcon"
-    if not colcon.exists():
-        pytest.skip("colcon is not installed: `make setup` installs it")
-    shutil.copytree(sources, work / "src", ignore=shutil.ignore_patterns("COLCON_IGNORE"))
-    for manifest in (work / "src").rglob("package.xml"):
-        _write_lists(manifest)
-    variables = {
-        **os.environ,
-        "AMENT_PREFIX_PATH": sys.prefix,
-        "CMAKE_PREFIX_PATH": sys.prefix,
-        "PATH": os.pathsep.join([str(colcon.parent), os.environ.get("PATH", "")]),
-    }
-    variables.pop("PYTHONPATH", None)
-    done = subprocess.run(
+    lib = prefix / "lib"
+    modules = lib / "python{}.{}".format(*sys.version_info) / "site-packages"
+    index = prefix / "share" / "ament_index" / "resource_index" / "packages"
+    for folder in (modules, index):
+        folder.mkdir(parents=True)
+    for name in (package.name for package in sorted(sources.iterdir())):
+        code = _generate(sources / name, prefix / "share" / name, work)
+        shutil.copytree(work / "python" / name, modules / name)
+        library = lib / f"lib{name}__rosidl_{LIBRARY}.so"
+        _compile(code, work, library)
+        for part in LINKS:
+            (lib / f"lib{name}__rosidl_{part}.so").symlink_to(library.name)
+        module = modules / name / f"{name}_s__rosidl_typesupport_c.so"
+        module.symlink_to(f"../../../{library.name}")
+        (index / name).touch()
+
+
+def _generate(package: Path, share: Path, work: Path) -> list[Path]:
+    """Write the code of a package, and what is installed of its messages; returns the code."""
+    # By name `rosidl` finds each of these twice: the wheels announce them twice.
+    from rosidl_adapter.cli import TranslateMsgToIDL, TranslateSrvToIDL
+    from rosidl_generator_c.cli import GenerateC
+    from rosidl_generator_py.cli import GeneratePython
+    from rosidl_generator_type_description.cli import HashTypeDescription
+    from rosidl_typesupport_c.cli import GenerateCTypesupport
+    from rosidl_typesupport_fastrtps_c.cli import GenerateFastRTPSCTypesupport
+    from rosidl_typesupport_introspection_c.cli import GenerateIntrospectionCTypesupport
+
+    shutil.copytree(package, share)
+    known = sorted({str(path.parents[1]) for path in PREFIX.glob("share/*/*/*.idl")})
+
+    def files(suffix: str) -> list[str]:
+        return [f"{share}:{path.relative_to(share)}" for path in sorted(share.glob("*/*" + suffix))]
+
+    for translator in (TranslateMsgToIDL("msg"), TranslateSrvToIDL("srv")):
+        translator.translate(package.name, files(f".{translator.input_format}"), known, share)
+    what = (package.name, files(".idl"), known)
+    hashes = HashTypeDescription("hash").generate_type_hashes(*what, share)
+    written = [
+        *GenerateC("c").generate(*what, work / "c" / package.name, hashes),
+        *GeneratePython("python", typesupport_implementations=["rosidl_typesupport_c"]).generate(
+            *what, work / "python" / package.name
+        ),
+    ]
+    for generator in (
+        GenerateCTypesupport("dispatch"),
+        GenerateFastRTPSCTypesupport("fastrtps"),
+        GenerateIntrospectionCTypesupport("introspection"),
+    ):
+        written += generator.generate(*what, work / generator.name / package.name)
+    (work / "python" / package.name / "__init__.py").touch()
+    return [path for path in map(Path, written) if path.suffix in (".c", ".cpp")]
+
+
+def _compile(code: list[Path], work: Path, library: Path) -> None:
+    """Make one library; files that the compiler reads together share the headers."""
+    files = []
+    for suffix in (".c", ".cpp"):
+        together = work / f"all{suffix}"
+        same = [path for path in code if path.suffix == suffix]
+        alone = [path for path in same if path.name.endswith("__description.c")]
+        together.write_text("".join(f'#include "{p}"\n' for p in same if p not in alone))
+        files += [together, *alone]
+    headers = [*work.iterdir(), PREFIX / "include", *(PREFIX / "include").iterdir()]
+    python = [sysconfig.get_path("include"), np.get_include()]
+    lib = PREFIX / "lib"
+    needed = [*lib.glob("lib*__rosidl_*.so"), *lib.glob("librosidl_*.so"), lib / "libfastcdr.so"]
+    subprocess.run(
         [
-            *(colcon, "--log-base", "log", "build", "--base-paths", "src", "--build-base", "build"),
-            *("--merge-install", "--install-base", work / "install"),
-            *("--cmake-args", f"-DPython3_EXECUTABLE={sys.executable}", "-DBUILD_TESTING=OFF"),
+            *("cc", "-shared", "-fPIC", "-w", *(f"-I{path}" for path in [*headers, *python])),
+            *("-o", library, *files, "-Wl,--as-needed", *needed, lib / "librcutils.so"),
+            *("-lstdc++", f"-Wl,-rpath,{lib}", f"-Wl,-soname,{library.name}"),
         ],
-        cwd=work,
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
+        check=True,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    with tempfile.TemporaryDirectory(dir=prefix.parent) as draft:
-        # Whole or not at all: whoever builds may be stopped.
-        whole = shutil.copytree(work / "install", Path(draft) / "install", symlinks=True)
-        whole.rename(prefix)
+
+
+if __name__ == "__main__":
+    _build(*map(Path, sys.argv[1:]))

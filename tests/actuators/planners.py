@@ -1,6 +1,6 @@
 """Stand-in planners in processes of their own, and the interfaces that they need.
 
-The interfaces have the names and fields of Autoware's and Nav2's; colcon builds them once. Only
+The interfaces have the names and fields of Autoware's and Nav2's. Only
 processes that are given `interfaces` see them: this one does not.
 """
 

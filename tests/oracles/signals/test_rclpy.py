@@ -26,8 +26,7 @@ from forewarn.messages.schema import PLACEHOLDER, ArrayOf, FieldType, Primitive,
 
 serialization = pytest.importorskip("rclpy.serialization", reason="rclpy is not installed")
 
-PACKAGE = Path(__file__).parent / "cdr_features"
-LIBRARIES = ["generator_c", "typesupport_fastrtps_c", "typesupport_c", "generator_py"]
+PACKAGES = Path(__file__).with_name("interfaces")
 OWN = ["Everything", "FromIdl", "Inner", "Nothing", "Odd", "Tiny"]
 SHARE = Path(sys.prefix) / "share"
 STANDARD = sorted(
@@ -41,15 +40,14 @@ STANDARD = sorted(
 def built(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Build the messages in this folder; the result is kept until one of them changes."""
     work = tmp_path_factory.mktemp("cdr_features")
-    prefix = built_interfaces(PACKAGE, repository / ".ros" / "cdr_features", work)
+    prefix = built_interfaces(PACKAGES, repository / ".ros" / "cdr_features", work)
     with pytest.MonkeyPatch.context() as patch:
         paths = os.environ.get("AMENT_PREFIX_PATH", sys.prefix)
         patch.setenv("AMENT_PREFIX_PATH", f"{prefix}{os.pathsep}{paths}")
         patch.setenv("LD_LIBRARY_PATH", str(prefix / "lib"))
         patch.syspath_prepend(str(next((prefix / "lib").glob("python3*/site-packages"))))
-        for kind in LIBRARIES:
-            library = prefix / "lib" / f"libcdr_features__rosidl_{kind}.so"
-            ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+        library = prefix / "lib" / "libcdr_features__rosidl_typesupport_fastrtps_c.so"
+        ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
         yield prefix
 
 
