@@ -107,17 +107,28 @@ def preloaded(*fixed: tuple[str, str | None]) -> socket.socket:
 
 
 class Forked:
-    """A process that `preloaded.py` forks; it looks like one of `subprocess.Popen`."""
+    """A process that `preloaded.py` forks; it looks like one of `subprocess.Popen`.
+
+    It runs an executable of monitor_node, or a module as ``python -m`` does.
+    """
 
     def __init__(
-        self, executable: str, arguments: list[str], env: Mapping[str, str], output: IO[str]
+        self,
+        name: str,
+        arguments: list[str],
+        env: Mapping[str, str],
+        output: IO[str],
+        errors: IO[str] | None = None,
+        module: bool = False,
     ) -> None:
         fixed = ((name, env.get(name)) for name in ("LD_LIBRARY_PATH", "PYTHONPATH"))
         self._requests = preloaded(*fixed)
         self.returncode: int | None = None
         self._life, held = os.pipe()
-        request = {"run": executable, "arguments": arguments, "environment": dict(env)}
-        self.pid = self._ask(request, output.fileno(), held)
+        request = {
+            "run": name, "module": module, "arguments": arguments, "environment": dict(env)
+        }  # fmt: skip
+        self.pid = self._ask(request, output.fileno(), (errors or output).fileno(), held)
         os.close(held)
 
     def _ask(self, request: dict[str, Any], *files: int) -> int:

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import subprocess
-import sys
+import tempfile
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from live_process import Forked
 from object_store import Gateway
 from own_environment import NotInstalledError, variables
 
@@ -25,20 +26,19 @@ class Started:
     """A process that has said a line on its standard error which matches a pattern."""
 
     def __init__(self, module: str, arguments: list[str], pattern: str, env: dict[str, str]):
-        command = [sys.executable, "-m", module, *arguments]
-        self.process = subprocess.Popen(
-            command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=env
-        )
-        assert self.process.stderr is not None
+        reading, writing = os.pipe()
+        with open(writing, "w") as errors, open(os.devnull, "w") as output:
+            self.process = Forked(module, arguments, env, output, errors, module=True)
+        lines = open(reading)  # noqa: SIM115
         said = []
-        for line in self.process.stderr:
+        for line in lines:
             said.append(line)
             if found := re.search(pattern, line):
                 self.found = found[1]
                 break
         else:
             raise AssertionError("".join(said))
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+        threading.Thread(target=lines.read, daemon=True).start()
 
     def kill(self) -> None:
         """Kill it, as a machine that loses its power does."""
@@ -153,14 +153,12 @@ class Fleet:
         self, *arguments: object, gateway: Gateway | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run a command."""
-        return subprocess.run(
-            [sys.executable, "-m", "forewarn", *map(str, arguments)],
-            env=self.environment(gateway),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
+        with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+            words, env = [*map(str, arguments)], self.environment(gateway)
+            code = Forked("forewarn", words, env, output, errors, module=True).wait(PATIENCE)
+            for file in (output, errors):
+                file.seek(0)
+            return subprocess.CompletedProcess(words, code, output.read(), errors.read())
 
     def learned(self, *arguments: object, gateway: Gateway | None = None) -> dict[str, Any]:
         """Learn, and return what the command says as JSON."""
