@@ -33,7 +33,10 @@ from forewarn.monitoring.step import Monitor
 from forewarn.states.danger import Ensemble, Scoring, lags_of
 
 EVER = 2 * MOST_TREES
-"""Trees that a fit has at the most: of all features, and of the present alone."""
+"""Trees that a fit has at the most: of all features, and of the present alone.
+
+One of few violations may have half as many more, of signals with a direction.
+"""
 
 DANGER = "danger: {ahead: {for: n0, history: 1.0}}\n"
 

@@ -65,11 +65,17 @@ def parts(recordings: int = 12, ticks: int = 120, unknown: float = 0.05) -> tupl
 TREES = 25
 
 
-def fit_to(parts: Sequence[Rows], scoring: Scoring = SCORING) -> FittedScore:
+def fit_to(
+    parts: Sequence[Rows],
+    scoring: Scoring = SCORING,
+    directions: Sequence[int] = DIRECTIONS,
+    telling: int = 99,
+) -> FittedScore:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(danger_fit, "MOST_TREES", TREES)
         patch.setattr(danger_fit, "FOLDS", range(4, 21))
-        return fit_score(scoring, DIRECTIONS, "p", SECTION, parts)
+        patch.setattr(danger_members, "TELLING", telling)
+        return fit_score(scoring, directions, "p", SECTION, parts)
 
 
 @cache
@@ -89,7 +95,10 @@ def constraints() -> list[int]:
 WIDTH = len(features_of("x", LAGS, MOMENTS))
 PRESENT = np.arange(WIDTH * len(NAMES)) % WIDTH == 0
 ALL = np.ones_like(PRESENT)
-MEMBERS = ["trees", "trees of the present", "line", "line of the present"]
+DIRECTED = np.repeat(np.array(DIRECTIONS) != 0, WIDTH)
+OF_TREES = ["trees", "trees of the present", "trees of signals with a direction"]
+MEMBERS = [*OF_TREES, "line", "line of the present"]
+PRIOR = np.array([danger_members.PRIOR[name] for name in MEMBERS]) / 1.25
 
 
 def sklearn_model(chosen: list[Rows], trees: int, columns: Any = ALL) -> Any:
@@ -136,16 +145,17 @@ def features_and_outcomes(chosen: list[Rows]) -> tuple[Any, Any]:
 
 
 def members(chosen: list[Rows], trees: int, x: Any) -> Any:
-    """Return the log-odds of scikit-learn's trees and of lines, shape (n, 4)."""
+    """Return the log-odds of scikit-learn's trees and of lines, shape (n, 5)."""
     bent = [
-        sklearn_model(chosen, trees, own).decision_function(x[:, own]) for own in (ALL, PRESENT)
+        sklearn_model(chosen, trees, own).decision_function(x[:, own])
+        for own in (ALL, PRESENT, DIRECTED)
     ]
     lines = [the_line(chosen, r, own) for r, own in zip(ridges(), (ALL, PRESENT), strict=True)]
     return np.column_stack([*bent, *(line.logit(x) for line in lines)])
 
 
 def trees_of_each(found: FittedScore) -> int:
-    number, odd = divmod(len(found.fit.ensemble.roots), 2)
+    number, odd = divmod(len(found.fit.ensemble.roots), len(OF_TREES))
     assert not odd
     return number
 
@@ -172,7 +182,7 @@ def test_every_recording_is_judged_by_members_that_did_not_see_it() -> None:
     odds = crossed(lambda others, x: members(others, trees, x))
     apart = np.log(found.scores / (1 - found.scores)) - odds @ [*found.members.values()]
     np.testing.assert_allclose(apart, apart[0], rtol=0, atol=1e-9)
-    of_mean = log_loss(found.followed, chances(odds @ danger_members.PRIOR))
+    of_mean = log_loss(found.followed, chances(odds @ PRIOR))
     assert found.losses[trees - 1] == pytest.approx(of_mean)
     assert found.losses[trees - 1] == found.losses.min()
     assert log_loss(found.followed, found.scores) < of_mean
@@ -188,19 +198,57 @@ def test_weights_are_those_of_the_penalised_loss() -> None:
 
     def loss(at: Any) -> float:
         z = at[0] + odds @ at[1:]
-        held = hold / 2 * (at[0] ** 2 + ((at[1:] - danger_members.PRIOR) ** 2).sum())
+        held = hold / 2 * (at[0] ** 2 + ((at[1:] - PRIOR) ** 2).sum())
         return float(np.mean(np.logaddexp(0, z) - y * z) + held)
 
-    bounds = [(None, None), *[(0, None)] * 4]
-    wanted = minimize(loss, [0, *danger_members.PRIOR], bounds=bounds, method="L-BFGS-B", tol=1e-12)
+    bounds = [(None, None), *[(0, None)] * 5]
+    wanted = minimize(loss, [0, *PRIOR], bounds=bounds, method="L-BFGS-B", tol=1e-12)
     np.testing.assert_allclose([*found.members.values()], wanted.x[1:], atol=2e-3)
 
 
 def test_without_a_past_there_are_trees_and_a_line() -> None:
     flat = [part._replace(features=part.features[:, PRESENT]) for part in parts()]
     found = fit_to(flat, replace(SCORING, moments=0))
-    assert [*found.members] == ["trees", "line"]
+    assert [*found.members] == ["trees", "trees of signals with a direction", "line"]
     assert len(found.fit.ensemble.line) == 3 and found.fit.features == [*NAMES]
+
+
+@pytest.mark.parametrize("directions", [(0, 0, 0), (1, -1, -1)])
+def test_where_all_signals_or_none_have_a_direction_there_are_no_trees_of_some(
+    directions: tuple[int, ...],
+) -> None:
+    found = fit_to(parts(), directions=directions)
+    assert [*found.members] == [name for name in MEMBERS if name != OF_TREES[2]]
+    assert len(found.fit.ensemble.roots) % 2 == 0
+
+
+@pytest.mark.parametrize(("violated", "together"), [(4, 1), (5, 1), (5, 2)])
+def test_only_few_violations_need_to_be_told_which_signals_matter(
+    violated: int, together: int
+) -> None:
+    """Recordings of a group count as one."""
+    some = [part._replace(group=f"g{i // together}") for i, part in enumerate(parts())]
+    quiet = [part._replace(followed=part.followed & False) for part in some[violated:]]
+    found = fit_to([*some[:violated], *quiet], telling=5)
+    assert (OF_TREES[2] in found.members) == (violated / together < 5)
+
+
+@given(st.integers(1, 9), st.lists(st.sampled_from((-1, 0, 1)), min_size=1, max_size=6))
+def test_trees_of_signals_with_a_direction_see_these_and_their_past_alone(
+    width: int, signs: list[int]
+) -> None:
+    columns = danger_members.columns_of(width, signs, 0)
+    owner = np.arange(width * len(signs)) // width
+    directed = columns.trees.pop(OF_TREES[2], None)
+    assert (directed is None) == (all(signs) or not any(signs))
+    if directed is not None:
+        assert {*owner[directed]} == {i for i, sign in enumerate(signs) if sign}
+        assert directed.sum() == width * np.count_nonzero(signs)
+    for trees, lines in zip(columns.trees.values(), columns.lines.values(), strict=True):
+        assert (trees == lines).all()
+    assert columns.trees["trees"].all()
+    many = danger_members.columns_of(width, signs, danger_members.TELLING)
+    assert [*many.trees] == [*columns.trees]
 
 
 def test_recordings_of_a_group_are_left_out_together() -> None:
@@ -220,10 +268,11 @@ def test_recordings_of_a_group_are_left_out_together() -> None:
         ours = fit.unseeing[own]
         with_them = sklearn_model(others, trees).decision_function(part.features)
         bent = compiled_trees(3, MOMENTS, LAGS, replace(ours, line=()))
-        of_present = sklearn_model(others, trees, PRESENT).decision_function(
-            part.features[:, PRESENT]
-        )
-        wanted = [found.members[name] for name in MEMBERS[:2]] @ np.array([with_them, of_present])
+        of_some = [
+            sklearn_model(others, trees, own).decision_function(part.features[:, own])
+            for own in (PRESENT, DIRECTED)
+        ]
+        wanted = [found.members[name] for name in OF_TREES] @ np.array([with_them, *of_some])
         odds = np.array([bent.judge(row.copy()) for row in part.features])
         apart = np.log(odds / (1 - odds)) - wanted
         np.testing.assert_allclose(apart, apart[0], rtol=0, atol=1e-9)

@@ -77,7 +77,7 @@ def fit_scores(
     need_sklearn()
     bare = compile_spec(spec)
     work = (bare, grouping_of(spec), allow_missing)
-    reading = (executor or Here()).each(paths, _rows_of, work, progress)
+    reading = (executor or Here()).each(paths, rows_of, work, progress)
     with closing(reading):
         parts, stride = thinned(rows for _, rows in reading)
     found = []
@@ -100,7 +100,7 @@ def fit_scores(
     return compile_spec(spec, [one.fit for one in found]), found
 
 
-def _rows_of(
+def rows_of(
     path: Path,
     compiled: CompiledSpec,
     grouping: Grouping | None,

@@ -33,7 +33,8 @@ class DangerSpec(Section):
         changes since then, its highest and lowest value.
     directions : dict of str to str
         By signal, ``rising`` or ``falling``: the score never falls as the signal rises, or as it
-        falls. That holds from the second moment of a run on.
+        falls. That holds from the second moment of a run on. Where few recordings have a
+        violation, such signals count more.
     """
 
     property: Annotated[str, Field(alias="for", min_length=1)]

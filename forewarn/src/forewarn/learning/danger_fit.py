@@ -201,6 +201,7 @@ def fit_score(
     folds, own = _folds(scoring.name, name, parts)
     fold = np.repeat(own, [len(part.ticks) for part in parts])
     signs = [directions[scoring.signals.index(one)] for one in used]
+    violated = len({part.cluster for part in parts if part.followed.any()})
     # With so little data threads mostly wait for each other, and burn a processor while they do.
     with threadpool_limits(1):
         chosen = fit_members(
@@ -208,9 +209,9 @@ def fit_score(
             y,
             fold,
             folds,
-            len({part.cluster for part in parts if part.followed.any()}),
+            violated,
             _constraints(signs, len(lags), scoring.moments),
-            columns_of(width, len(used)),
+            columns_of(width, signs, violated),
             MOST_TREES,
             tell or _silent,
         )

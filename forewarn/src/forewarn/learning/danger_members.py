@@ -2,15 +2,17 @@
 
 Trees need many violations to follow what changes smoothly, where a line needs few. The past has
 eight times as many features as the present, which few recordings cannot tell apart; yet it is what
-foresees most where they can. Which of the four predicts recordings to come best, those that are
-there do not tell reliably (evaluation/RESULTS.md): so all count, with weights near fixed ones.
+foresees most where they can. Very few recordings do not even tell which signals matter. Whoever
+gives some of them a direction says so: there are trees of these alone as well. Which member
+predicts recordings to come best, those that are there do not tell reliably (evaluation/RESULTS.md):
+so all count, with weights near fixed ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +26,24 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Folds = NDArray[np.int64]
 
-NAMES = ("trees", "trees of the present", "line", "line of the present")
-PRIOR = (0.35, 0.15, 0.35, 0.15)
-"""Weights of the members until recordings tell better: of the present alone less is known."""
+PRIOR = {
+    "trees": 0.35,
+    "trees of the present": 0.15,
+    "trees of signals with a direction": 0.25,
+    "line": 0.35,
+    "line of the present": 0.15,
+}
+"""Weights of the members until recordings tell better: of the present alone less is known.
+
+They are divided by the sum of those that there are.
+"""
+
+TELLING = 8
+"""From so many recordings with a violation on, they tell which signals matter.
+
+With fewer, trees of signals with a direction foresee more; with more, nothing is gained
+(evaluation/RESULTS.md).
+"""
 
 HOLD = 1.0
 """How strongly weights are held near them, divided by the recordings with a violation."""
@@ -35,21 +52,33 @@ LEAST = 1e-6
 """Smaller weights are 0."""
 
 
+class Columns(NamedTuple):
+    """The features of each member, by its name: ndarrays of bool, shape (features,)."""
+
+    trees: dict[str, Bools]
+    lines: dict[str, Bools]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the members, trees first."""
+        return (*self.trees, *self.lines)
+
+
 @dataclass(frozen=True, eq=False)
 class Members:
     """The members that were fitted to some rows.
 
     Attributes
     ----------
-    columns : tuple of ndarray of bool, shape (features,)
-        The features of the first trees and line, and of the second: all, the present ones.
+    columns : Columns
+        The features of each.
     trees : tuple
         Models of scikit-learn.
     lines : tuple of Line
         Over all features, with slopes for their own.
     """
 
-    columns: tuple[Bools, ...]
+    columns: Columns
     trees: tuple[Any, ...]
     lines: tuple[Line, ...]
 
@@ -57,7 +86,7 @@ class Members:
         """Return the log-odds of rows after so many trees, shape (n, members)."""
         bent = [
             logits_of(model, x[:, own], count)
-            for own, model in zip(self.columns, self.trees, strict=True)
+            for own, model in zip(self.columns.trees.values(), self.trees, strict=True)
         ]
         return np.column_stack([*bent, *(line.logit(x) for line in self.lines)])
 
@@ -72,12 +101,9 @@ class Members:
             Which features were known in all rows.
         """
         bent, straight = np.split(weights[1:], [len(self.trees)])
+        forests = zip(self.columns.trees.values(), self.trees, bent.tolist(), strict=True)
         found = joined(
-            [
-                (model, np.flatnonzero(own), weight)
-                for own, model, weight in zip(self.columns, self.trees, bent.tolist(), strict=True)
-                if weight > 0
-            ],
+            [(model, np.flatnonzero(own), weight) for own, model, weight in forests if weight > 0],
             count,
             known,
         )
@@ -122,13 +148,31 @@ class Chosen:
     @property
     def shares(self) -> dict[str, float]:
         """The weight of each member."""
-        return dict(zip(_names(len(self.weights) - 1), self.weights[1:].tolist(), strict=True))
+        return dict(zip(self.whole.columns.names, self.weights[1:].tolist(), strict=True))
 
 
-def columns_of(width: int, signals: int) -> tuple[Bools, ...]:
-    """Return the features of the members: all, and of each signal the first if there are more."""
-    present: Bools = np.arange(width * signals) % width == 0
-    return (np.ones_like(present), present) if width > 1 else (present,)
+def columns_of(width: int, signs: Sequence[int], clusters: int) -> Columns:
+    """Return the features of the members.
+
+    Trees of signals with a direction are there if some have one and others have none, and few
+    recordings have a violation.
+
+    Parameters
+    ----------
+    width : int
+        How many features a signal has, the present one first.
+    signs : sequence of int
+        For each signal 1, -1 or 0; see `DangerFit`.
+    clusters : int
+        Recordings with a violation, those of a group as one.
+    """
+    present: Bools = np.arange(width * len(signs)) % width == 0
+    both = {"": np.ones_like(present), **({" of the present": present} if width > 1 else {})}
+    directed: Bools = np.repeat(np.array(signs) != 0, width)
+    trees = {f"trees{kind}": own for kind, own in both.items()}
+    if clusters < TELLING and 0 < directed.sum() < len(directed):
+        trees["trees of signals with a direction"] = directed
+    return Columns(trees, {f"line{kind}": own for kind, own in both.items()})
 
 
 def fit_members(
@@ -138,7 +182,7 @@ def fit_members(
     folds: int,
     clusters: int,
     constraints: Sequence[int],
-    columns: tuple[Bools, ...],
+    columns: Columns,
     most: int,
     tell: Callable[[int, int], None],
 ) -> Chosen:
@@ -164,9 +208,9 @@ def fit_members(
     tell : callable
         Told how many of how many fits are done.
     """
-    prior = _prior(2 * len(columns))
+    prior = _prior(columns)
     bent = np.zeros((most, len(y)))
-    tried = np.zeros((len(columns), len(RIDGES), len(y)))
+    tried = np.zeros((len(columns.lines), len(RIDGES), len(y)))
     forests, lines = [], []
     for index in range(folds):
         here = fold == index
@@ -174,16 +218,19 @@ def fit_members(
         lines.append(
             [
                 [fit_line(x[~here], y[~here], constraints, ridge, own) for ridge in RIDGES]
-                for own in columns
+                for own in columns.lines.values()
             ]
         )
-        for own, model, weight in zip(columns, forests[-1], prior.tolist(), strict=False):
+        used = columns.trees.values()
+        for own, model, weight in zip(used, forests[-1], prior.tolist(), strict=False):
             for row, found in zip(bent, stages(model, x[here][:, own]), strict=True):
                 row[here] += weight * found
         tried[:, :, here] = [[line.logit(x[here]) for line in some] for some in lines[-1]]
         tell(index + 1, folds + 1)
     best = [int(np.argmin([lost(logits, y).sum() for logits in some])) for some in tried]
-    straight = prior[len(columns) :] @ [some[at] for some, at in zip(tried, best, strict=True)]
+    straight = prior[len(columns.trees) :] @ [
+        some[at] for some, at in zip(tried, best, strict=True)
+    ]
     losses = np.array([lost(row + straight, y).mean() for row in bent])
     count = int(np.argmin(losses)) + 1
     unseeing = tuple(
@@ -198,26 +245,22 @@ def fit_members(
     )
     weights[1:][weights[1:] < LEAST] = 0.0
     chosen = [
-        fit_line(x, y, constraints, RIDGES[at], own) for at, own in zip(best, columns, strict=True)
+        fit_line(x, y, constraints, RIDGES[at], own)
+        for at, own in zip(best, columns.lines.values(), strict=True)
     ]
     whole = Members(columns, _trees(x, y, constraints, columns, count), tuple(chosen))
     return Chosen(whole, unseeing, count, weights, losses)
 
 
-def _names(members: int) -> tuple[str, ...]:
-    return NAMES if members == len(NAMES) else NAMES[::2]
-
-
-def _prior(members: int) -> Floats:
-    found = dict(zip(NAMES, PRIOR, strict=True))
-    weights = np.array([found[name] for name in _names(members)])
+def _prior(columns: Columns) -> Floats:
+    weights = np.array([PRIOR[name] for name in columns.names])
     return np.asarray(weights / weights.sum())
 
 
 def _trees(
-    x: Floats, y: Bools, constraints: Sequence[int], columns: Sequence[Bools], count: int
+    x: Floats, y: Bools, constraints: Sequence[int], columns: Columns, count: int
 ) -> tuple[Any, ...]:
     return tuple(
         boosted(x[:, own], y, [constraints[i] for i in np.flatnonzero(own)], count)
-        for own in columns
+        for own in columns.trees.values()
     )
