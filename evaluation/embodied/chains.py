@@ -2,13 +2,14 @@
 
 A chain has a state for each combination of its task's predicates, and `finish`. ProbGuard's files
 do not say which state is unsafe. Here it is the one in which every predicate of the task holds, as
-in the rule `AG not (inside and toggled)`; one of the 104 chains has none and is left out. An
-execution begins in the first state, in which no predicate holds.
+in the rule `AG not (inside and toggled)`; a chain that has none is left out (one of the 104
+published ones). An execution begins where the fewest hold.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -23,13 +24,14 @@ Matrix = NDArray[np.float64]
 
 
 class Chain(NamedTuple):
-    """A chain that begins in state 0; `counts` are those that its fractions imply."""
+    """A chain that begins in state `start`; `counts` are those that its fractions imply."""
 
     name: str
     matrix: Matrix
     unsafe: int
     finish: int
     counts: NDArray[np.int64]
+    start: int = 0
 
 
 class Outcome(NamedTuple):
@@ -40,7 +42,7 @@ class Outcome(NamedTuple):
 
 
 def load(folder: Path) -> Chain | None:
-    """Return a chain, None if no state has all predicates.
+    """Return a chain, None if no state has all predicates, or the first one does.
 
     Raises
     ------
@@ -54,19 +56,48 @@ def load(folder: Path) -> Chain | None:
         raise InputError(f"is {states}", accepted="'finish' and other states",
                          file=folder / "model.json", key="states")  # fmt: skip
     finish = states.index("finish")
-    rows = [[Fraction(model["transition_probs"][a].get(b, "0")) for b in states] for a in states]
-    most = max((s for s in states if s != "finish"), key=lambda s: (s.count("1"), s))
-    objects = model["state_interpret"][most]
-    inside = {name for one in objects for name in one["parentReceptacles"]}
+    rows = _fractions(folder / "model.json", states, model["transition_probs"])
+    others = [state for state in states if state != "finish"]
+    least = min(others, key=lambda s: s.count("1"))
+    most = max(others, key=lambda s: (s.count("1"), s))
+    objects = model["state_interpret"].get(most) or []
+    inside = {name for one in objects for name in one.get("parentReceptacles") or ()}
     keys = {key for one in objects for key, value in one.items() if value is True}
-    if not set(abstraction["parentReceptacles"]) <= inside or not set(abstraction["keys"]) <= keys:
+    asked = {*(abstraction["parentReceptacles"] or ())}, {*(abstraction["keys"] or ())}
+    if least == most or not asked[0] <= inside or not asked[1] <= keys:
         return None
     matrix = np.array([[float(p) for p in row] for row in rows])
-    return Chain(folder.name, matrix, states.index(most), finish, implied_counts(rows, finish))
+    counts = implied_counts(rows, finish)
+    return Chain(folder.name, matrix, states.index(most), finish, counts, states.index(least))
+
+
+def _fractions(
+    path: Path, states: Sequence[str], given: dict[str, dict[str, Any]]
+) -> list[list[Fraction]]:
+    """Return the rows of a chain; one that is empty or not given stays where it is."""
+    found = []
+    for state in states:
+        row = given.get(state) or {state: "1"}
+        try:
+            found.append([Fraction(str(row.get(other, 0))) for other in states])
+        except (ValueError, ZeroDivisionError) as error:
+            raise InputError(
+                f"is no fraction ({error})", accepted='such as "1/3"', file=path,
+                key=f"transition_probs.{state}",
+            ) from error  # fmt: skip
+        if not math.isclose(sum(found[-1]), 1, abs_tol=1e-6):
+            raise InputError(f"sums to {float(sum(found[-1])):.6g}", accepted="1", file=path,
+                             key=f"transition_probs.{state}")  # fmt: skip
+    return found
 
 
 def _document(path: Path, *keys: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"is no JSON ({error})", accepted=", ".join(keys), file=path) from error
+    if not isinstance(found, dict):
+        raise InputError("is no object", accepted=", ".join(keys), file=path)
     lacking = ", ".join(key for key in keys if key not in found)
     if lacking:
         raise InputError(f"lacks {lacking}", accepted=", ".join(keys), file=path)
@@ -88,11 +119,13 @@ def implied_counts(rows: Sequence[Sequence[Fraction]], finish: int) -> NDArray[n
 
 
 def chains(folder: Path) -> Iterator[Chain]:
-    """Yield all chains of a folder that have an unsafe state."""
+    """Yield all chains of a folder that have an unsafe state, and say which have none."""
     for child in sorted(path for path in folder.iterdir() if path.is_dir()):
         chain = load(child)
         if chain is not None:
             yield chain
+        else:
+            print(f"{child} is left out: no state but the first has all predicates of its task")
 
 
 def solve(chain: Chain, stopped: NDArray[np.bool_]) -> Outcome:
@@ -101,11 +134,24 @@ def solve(chain: Chain, stopped: NDArray[np.bool_]) -> Outcome:
     inner = np.array(
         [i for i in range(n) if i not in (chain.unsafe, chain.finish) and not stopped[i]]
     )
-    if stopped[0] or not len(inner):
+    if stopped[chain.start] or not len(inner):
         return Outcome(0.0, 0.0)
-    going = np.eye(len(inner)) - chain.matrix[np.ix_(inner, inner)]
-    ends = np.linalg.solve(going, chain.matrix[np.ix_(inner, [chain.unsafe, chain.finish])])
-    return Outcome(*ends[list(inner).index(0)].tolist())
+    ends = _reached(chain, inner, chain.matrix[np.ix_(inner, [chain.unsafe, chain.finish])])
+    return Outcome(*ends[list(inner).index(chain.start)].tolist())
+
+
+def _reached(chain: Chain, inner: Sequence[int] | NDArray[np.int64], ends: Matrix) -> Matrix:
+    """Return what is reached from the inner states; nothing where they are never left."""
+    within = chain.matrix[np.ix_(inner, inner)]
+    leaves = within.sum(axis=1) < 1 - 1e-12
+    while not leaves.all():
+        more = leaves | (within[:, leaves] > 0).any(axis=1)
+        if (more == leaves).all():
+            break
+        leaves = more
+    stuck = ~leaves
+    within[stuck] = 0.0
+    return np.asarray(np.linalg.solve(np.eye(len(inner)) - within, np.where(stuck, 0, ends.T).T))
 
 
 def risks(chain: Chain) -> Matrix:
@@ -114,8 +160,7 @@ def risks(chain: Chain) -> Matrix:
     found = np.zeros(n)
     found[chain.unsafe] = 1.0
     inner = [i for i in range(n) if i not in (chain.unsafe, chain.finish)]
-    going = np.eye(len(inner)) - chain.matrix[np.ix_(inner, inner)]
-    found[inner] = np.linalg.solve(going, chain.matrix[inner, chain.unsafe])
+    found[inner] = _reached(chain, inner, chain.matrix[inner, chain.unsafe])
     return found
 
 
@@ -141,8 +186,7 @@ def best_stop(chain: Chain, price: float) -> NDArray[np.bool_]:
         values = worth.copy()
         if len(kept):
             ends = chain.matrix[kept][:, [chain.finish, chain.unsafe]] @ [1.0, -price]
-            left = np.eye(len(kept)) - chain.matrix[np.ix_(kept, kept)]
-            values[kept] = np.linalg.solve(left, ends)
+            values[kept] = _reached(chain, kept, ends)
         ahead = chain.matrix @ values
         alone = ahead - np.diag(chain.matrix) * values
         following = {int(i) for i in inner if alone[i] > 1e-12}
@@ -190,6 +234,9 @@ THRESHOLDS = (0.1, 0.3, 0.5, 0.7)
 def study(folder: Path, splits: int = 200, seed: int = 20251122) -> dict[str, Any]:
     """Return what is reached on the chains, and by chains of half the counts on the other half."""
     known = list(chains(folder))
+    if not known:
+        raise InputError("holds no chain with an unsafe state", file=folder,
+                         accepted="folders with model.json and abstraction.json")  # fmt: skip
     none = [solve(c, np.zeros(len(c.matrix), dtype=bool)) for c in known]
     stops = {f"{t:g}": mean([solve(c, at_threshold(c, t)) for c in known]) for t in THRESHOLDS}
     best = {f"{p:g}": mean([solve(c, best_stop(c, p)) for c in known]) for p in PRICES}

@@ -1,19 +1,29 @@
-"""Real AI2-THOR logs: which runs rules made of SafeAgentBench's unsafe final states would stop."""
+"""Real AI2-THOR logs: which runs rules made of SafeAgentBench's unsafe final states would stop.
+
+The names of files say what is in them: `safe` or `unsafe` tasks, `controlled` by AgentSpec's rules,
+and `_eval` for what the simulator said of final states. Runs that rules controlled tell nothing of
+others, and are left out.
+"""
 
 from __future__ import annotations
 
-import gzip
 import json
+import re
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from forewarn.errors import InputError
 from forewarn.plans.actions import HOUSEHOLD
 from forewarn.plans.judge import judge
 from forewarn.plans.language import parse_rule
-from forewarn.plans.readers import read_plans
+from forewarn.plans.readers import plans_in, read_plans, read_records
 from forewarn.plans.rules import NamedRule, Rules
 from forewarn.plans.summary import share
+from forewarn.plans.world import PlanError
+
+COUNTED = ("runs", "has_own_rule", "stopped", "stopped_by_own", "stopped_by_others")
 
 
 def condition_of(final_state: list[dict[str, Any]]) -> str | None:
@@ -45,31 +55,75 @@ def rule_of(condition: str) -> str:
 def tasks(folder: Path) -> dict[str, str]:
     """Return the unsafe condition by the instruction of each task that has one."""
     found = {}
-    for line in (folder / "unsafe_detailed_1009.jsonl").read_text().splitlines():
-        task = json.loads(line)
-        if task.get("final_state"):
-            condition = condition_of(task["final_state"])
-            if condition is not None:
-                found[task["instruction"]] = condition
+    for path in _some(folder, "unsafe_detailed*.jsonl*"):
+        for number, task in enumerate(read_records(path), 1):
+            if not task.get("final_state"):
+                continue
+            try:
+                condition = condition_of(task["final_state"])
+                if condition is not None:
+                    found[str(task["instruction"])] = condition
+            except (KeyError, TypeError, AttributeError) as error:
+                raise InputError(
+                    f"is no task with a final state ({error!r})", file=f"{path}:{number}",
+                    accepted='"instruction", and "final_state" with an "objectType" in each entry',
+                ) from error  # fmt: skip
     return found
 
 
-def against_the_simulator(logs: Path, conditions: dict[str, str]) -> dict[str, Any]:
+def _some(folder: Path, pattern: str) -> list[Path]:
+    found = sorted(folder.glob(pattern))
+    if not found:
+        raise FileNotFoundError(f"{folder} holds no {pattern}")
+    return found
+
+
+class Files(NamedTuple):
+    """The files of runs that no rule controlled."""
+
+    unsafe: list[Path]
+    safe: list[Path]
+    judged: list[Path]
+
+
+def files_of(folder: Path) -> Files:
+    """Return the files of runs by what their names say, and print which are left out."""
+    found = Files([], [], [])
+    for path in _some(folder, "*.jsonl*"):
+        name = path.name.lower()
+        task = re.match(r"(un)?safe(?=[_.])", name)
+        if task is None or "controlled" in name or "ground_truth" in name:
+            why = "its name begins with neither safe nor unsafe" if task is None else "no free runs"
+            print(f"{path} is left out: {why}")
+        elif "_eval" in name:
+            (found.judged.append if task[1] else _left)(path)
+        else:
+            (found.unsafe if task[1] else found.safe).append(path)
+    return found
+
+
+def _left(path: Path) -> None:
+    print(f"{path} is left out: final states are judged for unsafe tasks only")
+
+
+def against_the_simulator(files: Sequence[Path], conditions: dict[str, str]) -> dict[str, Any]:
     """Compare a run's own rule with what the simulator said of its final state.
 
     The files ending in ``_eval`` hold, for tasks with a final state, the share of it that was
     reached: 1 is all of it.
     """
-    file = logs / "unsafe_agent_recors_eval.jsonl.gz"
-    with gzip.open(file, "rt") as lines:
-        records = [json.loads(line) for line in lines]
     table: Counter[tuple[str, bool]] = Counter()
     missed, before = [], []
-    for record, plan in zip(records, read_plans(file), strict=True):
-        own = conditions.get(record["input"]["instruction"])
-        reached = record["eval"][0]
+    for file, record in ((path, record) for path in files for record in read_records(path)):
+        task, said = record.get("input"), record.get("eval")
+        own = conditions.get(str(task.get("instruction"))) if isinstance(task, dict) else None
+        reached = said[0] if isinstance(said, list) and said else False
         if own is None or reached is False:
             continue
+        try:
+            (plan,) = plans_in(json.dumps(record), file.name)
+        except PlanError as error:
+            raise error.located(file=file) from None
         rules = Rules((NamedRule(own, parse_rule(rule_of(own))),), HOUSEHOLD)
         (finding,) = judge(plan, rules).findings
         broken = finding.outcome == "violated"
@@ -93,18 +147,15 @@ def against_the_simulator(logs: Path, conditions: dict[str, str]) -> dict[str, A
 
 def study(logs: Path, safeagentbench: Path) -> dict[str, Any]:
     """Judge every uncontrolled run by all rules, and by those of other tasks only."""
-    conditions = tasks(safeagentbench)
+    conditions, files = tasks(safeagentbench), files_of(logs)
     named = {c: NamedRule(c, parse_rule(rule_of(c))) for c in sorted(set(conditions.values()))}
     everything = Rules(tuple(named.values()), HOUSEHOLD)
     found: dict[str, Any] = {"rules": len(named), "tasks_with_a_final_state": len(conditions)}
-    for kind, file in (
-        ("unsafe", "unsafe_agent_records.jsonl.gz"),
-        ("safe", "safe_records.jsonl.gz"),
-    ):
+    for kind, paths in (("unsafe", files.unsafe), ("safe", files.safe)):
         counts: Counter[str] = Counter()
         before: list[int] = []
         by_rule: dict[str, int] = defaultdict(int)
-        for plan in read_plans(logs / file):
+        for plan in (plan for path in paths for plan in read_plans(path)):
             counts["runs"] += 1
             own = conditions.get(str(plan.fields.get("instruction", "")))
             broken = [f for f in judge(plan, everything).findings if f.outcome == "violated"]
@@ -117,7 +168,7 @@ def study(logs: Path, safeagentbench: Path) -> dict[str, Any]:
                 before.append(len(plan.steps) - (first.step or 0))
                 by_rule[first.rule] += 1
         found[kind] = {
-            **counts,
+            **{name: counts[name] for name in COUNTED},
             "stopped_share": share(counts["stopped"], counts["runs"]),
             "own_share": share(counts["stopped_by_own"], counts["has_own_rule"]),
             "others_share": share(counts["stopped_by_others"], counts["runs"]),
@@ -126,5 +177,5 @@ def study(logs: Path, safeagentbench: Path) -> dict[str, Any]:
         }  # fmt: skip
     unsafe, safe = found["unsafe"], found["safe"]
     found["precision"] = share(unsafe["stopped"], unsafe["stopped"] + safe["stopped"])
-    found["simulator"] = against_the_simulator(logs, conditions)
+    found["simulator"] = against_the_simulator(files.judged, conditions)
     return found

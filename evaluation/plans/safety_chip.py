@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,31 +31,61 @@ THINGS = {
     "coffee machine": "coffeemaker", "coffeemaker": "coffeemaker", "pie": "pie", "radio": "radio",
     "pillow": "pillow",
 }  # fmt: skip
-TIMES = {"once": 1, "one": 1, "twice": 2, "two": 2, "three": 3}
-PLACE = "|".join(sorted(PLACES, key=len, reverse=True))
-THING = "|".join(sorted(THINGS, key=len, reverse=True))
+TIMES = {"once": 1, "one": 1, "twice": 2, "two": 2, "three": 3, "four": 4, "five": 5}
+NAME = re.compile(r"<([a-z]\w*)>")
 
 
-def event(text: str) -> str | None:
+@dataclass(frozen=True)
+class Words:
+    """What sentences call places and things, with the names that programs have for them."""
+
+    places: Mapping[str, str] = field(default_factory=lambda: PLACES)
+    things: Mapping[str, str] = field(default_factory=lambda: THINGS)
+
+    @cached_property
+    def place(self) -> str:
+        """A pattern of all words for places, the longest first."""
+        return "|".join(map(re.escape, sorted(self.places, key=len, reverse=True)))
+
+    @cached_property
+    def thing(self) -> str:
+        """A pattern of all words for things, the longest first."""
+        return "|".join(map(re.escape, sorted(self.things, key=len, reverse=True)))
+
+    @classmethod
+    def of(cls, text: str) -> Words:
+        """Return the known words, and whatever else is named in the programs of a file."""
+        named = {name for name in NAME.findall(text) if name not in PLACES and name != "char0"}
+        more = {name.replace("_", " "): name for name in sorted(named)}
+        return cls(things={**more, **THINGS})
+
+
+KNOWN = Words()
+
+
+def event(text: str, words: Words = KNOWN) -> str | None:
     """Return what happens in a piece of a sentence as a formula about one moment."""
+    place, thing = words.place, words.thing
     text = text.strip().removeprefix("the ").strip()
     for word, action in (
         ("put|place|placing", "putin"), ("open|opened", "open"), ("close|closed", "close"),
         ("pick up|picking up|picked up|grab", "grab"), ("turn on|turning on|switch on", "switchon"),
     ):  # fmt: skip
-        found = re.search(rf"\b(?:{word})\b (?:the )?({THING})", text)
+        found = re.search(rf"\b(?:{word})\b (?:the )?({thing})", text)
         if found and action == "putin":
             where = re.search(
-                rf"\b(?:in|into|on)\b (?:the )?({THING}|{PLACE})", text[found.end() :]
+                rf"\b(?:in|into|on)\b (?:the )?({thing}|{place})", text[found.end() :]
             )
             if where is None:
                 return None
-            target = THINGS.get(where[1]) or PLACES[where[1]]
-            return f'does("{action}", "{THINGS[found[1]]}", "{target}")'
+            target = words.things.get(where[1]) or words.places[where[1]]
+            return f'does("{action}", "{words.things[found[1]]}", "{target}")'
         if found:
-            return f'does("{action}", "{THINGS[found[1]]}")'
-    found = re.search(rf"\b({PLACE})\b", text)
-    return f'does("walk", "{PLACES[found[1]]}")' if found else None
+            return f'does("{action}", "{words.things[found[1]]}")'
+    for names, pattern in ((words.places, place), (words.things, thing)):
+        if found := re.search(rf"\b({pattern})\b", text):
+            return f'does("walk", "{names[found[1]]}")'
+    return None
 
 
 REPAIRS = {
@@ -62,7 +94,7 @@ REPAIRS = {
 }  # fmt: skip
 COUNTED = re.compile(
     r"^(?:you )?(?:can|have to)? ?(?:only )?(.*?) ?(?:for |at most |more than |up to )*"
-    r"(once|twice|one|two|three)(?: times?)?(?: at most)?$"
+    r"(once|twice|one|two|three|four|five)(?: times?)?(?: at most)?$"
 )
 NEVER, FIRST = "always(not {0})", "always({0} implies once({1}))"
 THEN_NEVER, NEVER_AFTER = (
@@ -95,7 +127,7 @@ SENTENCES = (
 )  # fmt: skip
 
 
-def rule_of(sentence: str) -> str | None:
+def rule_of(sentence: str, words: Words = KNOWN) -> str | None:
     """Return the rule that a sentence means, by the patterns of Safety Chip's own translations.
 
     Avoidance and orders are as in its file of formulas (``U ! b a`` for a before b, without the
@@ -106,12 +138,12 @@ def rule_of(sentence: str) -> str | None:
         text = text.replace(wrong, right)
     counted = COUNTED.match(text)
     if counted is not None and "means" not in text:
-        visit = event(counted[1])
+        visit = event(counted[1], words)
         return visit and _at_most(visit, TIMES[counted[2]])
     for pattern, rule in SENTENCES:
         found = re.match(pattern, text)
         if found is not None:
-            events = [event(part) for part in found.groups()]
+            events = [event(part, words) for part in found.groups()]
             return None if None in events else rule.format(*events)
     return None
 
@@ -162,23 +194,26 @@ def _broken(finding: Finding, rules: list[NamedRule]) -> dict[str, Any]:
 
 
 def study(path: Path) -> dict[str, Any]:
-    """Judge every run and compare with its label."""
-    told = sentences(json.loads(path.read_text(encoding="utf-8")))
+    """Judge every run whose sentences can all be read, and compare with its label."""
+    text = path.read_text(encoding="utf-8")
+    plans, told, words = list(read_plans(path)), sentences(json.loads(text)), Words.of(text)
     table: Counter[tuple[bool, bool]] = Counter()
-    differ, unread = [], set()
+    differ, unread, left_out = [], set(), 0
     levels: dict[str, Counter[str]] = {}
-    for plan in read_plans(path):
+    for plan in plans:
         for key in ("safe", "completed"):
             if not isinstance(plan.fields.get(key), bool):
                 raise InputError(f"is {plan.fields.get(key)!r}", accepted="true or false",
                                  file=path, key=f"{plan.name}.{key}")  # fmt: skip
-        rules = []
-        for number, sentence in enumerate(told[plan.name]):
-            formula = rule_of(sentence)
-            if formula is None:
-                unread.add(sentence)
-            else:
-                rules.append(NamedRule(f"{number}", parse_rule(formula), sentence))
+        formulas = {sentence: rule_of(sentence, words) for sentence in told[plan.name]}
+        unread |= (missing := {sentence for sentence, rule in formulas.items() if rule is None})
+        if missing:  # its label may be about what is missing
+            left_out += 1
+            continue
+        rules = [
+            NamedRule(f"{number}", parse_rule(formulas[sentence] or ""), sentence)
+            for number, sentence in enumerate(told[plan.name])
+        ]
         judgement = judge(plan, Rules(tuple(rules)))
         ours, label = judgement.verdict == "safe", bool(plan.fields["safe"])
         table[ours, label] += 1
@@ -205,7 +240,7 @@ def study(path: Path) -> dict[str, Any]:
         "ours_safe_label_unsafe": table[True, False], "ours_unsafe_label_safe": table[False, True],
         "levels": {name: dict(counts) for name, counts in sorted(levels.items())},
         "why": dict(Counter(one["why"] for one in differ).most_common()),
-        "unread": sorted(unread), "disagreements": differ,
+        "unread": sorted(unread), "left_out": left_out, "disagreements": differ,
     }  # fmt: skip
 
 

@@ -81,8 +81,12 @@ def chip_tables(chip: dict[str, Any]) -> str:
         for name, c in chip["levels"].items()
     ]
     agreement = chip["agreement"]
+    left_out = chip.get("left_out", 0)  # published figures are of a set that can be read whole
+    unread = [f"{left_out} runs are left out: these sentences cannot be read as rules"]
+    unread += [f"- {sentence}" for sentence in chip["unread"]]
     return "\n".join(
         [
+            *(unread if left_out else ()),
             f"Safety Chip: {agreement['count']} of {agreement['of']} verdicts agree with the "
             f"label, {_share(agreement)} %. The others:\n",
             table(("Why they differ", "runs"), why),
@@ -108,7 +112,7 @@ def sentinel() -> str:
 
 
 def _share(entry: dict[str, Any]) -> str:
-    value = percent(entry["count"] / entry["of"])
+    value = percent(entry["count"] / entry["of"]) if entry["of"] else "-"
     return f"{value} [{percent(entry['lower'])}, {percent(entry['upper'])}]"
 
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from evaluation.harness.command import command
 from evaluation.harness.messages import Message, Topic, header, message, write_bag
+from forewarn.errors import InputError
 
 SPEED = Topic("/vehicle/speed", "geometry_msgs/msg/TwistStamped")
 ACCELERATION = Topic("/vehicle/acceleration", "geometry_msgs/msg/AccelStamped")
@@ -33,6 +34,8 @@ SWEEP_GAP = 0.02
 """Seconds without a track that part two sweeps; the tracks of one come within 10 ms."""
 
 SLOPE = 0.5
+
+TRACK = ("ahead", "left", "relative speed", "", "", "number", "new")
 
 Floats = NDArray[np.float64]
 
@@ -55,10 +58,28 @@ def load_segment(folder: Path) -> Segment:
     bus = folder / "processed_log" / "CAN"
     if not bus.is_dir():
         raise FileNotFoundError(f"{folder} is no segment of comma2k19: it lacks processed_log/CAN")
-    speed_time, radar_time = np.load(bus / "speed" / "t"), np.load(bus / "radar" / "t")
+    speed_time, speeds = _measured(bus / "speed", 1)
+    radar_time, radar = _measured(bus / "radar", len(TRACK))
     start = min(speed_time[0], radar_time[0])
-    speed, radar = np.load(bus / "speed" / "value")[:, 0], np.load(bus / "radar" / "value")
-    return Segment(speed_time - start, speed, radar_time - start, radar)
+    return Segment(speed_time - start, speeds[:, 0], radar_time - start, radar)
+
+
+def _measured(folder: Path, columns: int) -> tuple[Floats, Floats]:
+    """Return times and rows of values; raises InputError if they are of another kind."""
+    try:
+        times, values = (np.load(folder / name) for name in ("t", "value"))
+        values = values.reshape(len(times), -1)
+    except ValueError as error:
+        raise InputError(
+            f"cannot be read: {error}", accepted="t and value as NumPy writes them", file=folder
+        ) from error
+    if not len(times) or values.shape[1] < columns:
+        raise InputError(
+            f"has {len(times)} rows of {values.shape[1] if len(times) else 0} values",
+            accepted=f"rows of {columns} values or more", file=folder,
+        )  # fmt: skip
+    known = np.isfinite(values[:, : min(columns, 3)]).all(axis=1)
+    return times[known], values[known]
 
 
 def _message(time: float, topic: Topic, fields: dict[str, Any]) -> Message:
@@ -92,12 +113,23 @@ def _marker(track: Floats) -> dict[str, Any]:
     x, y, speed = (float(value) for value in track[:3])
     here = {"x": x, "y": y}
     points = [here, {"x": x + speed, "y": y}]
-    return {"ns": "radar", "id": int(track[5]), "pose": {"position": here}, "points": points}
+    return {
+        "ns": "radar",
+        "id": int(np.nan_to_num(track[5])),
+        "pose": {"position": here},
+        "points": points,
+    }
 
 
 def write_bags(data: Path, output: Path, cut: float = 40.0) -> tuple[Path, Path]:
     """Write what came before `cut` seconds and what came from then on; return both bags."""
     segment = load_segment(data)
+    ends = max(segment.speed_time[-1], segment.radar_time[-1])
+    if ends <= cut:
+        raise InputError(
+            f"is {ends:.3g} s long", accepted=f"more than the {cut:g} s that are learned from",
+            file=data,
+        )  # fmt: skip
     everything = sorted([*_motion(segment), *_sweeps(segment)], key=lambda each: each.time_ns)
     output.mkdir(parents=True, exist_ok=True)
     early = [m for m in everything if m.time_ns < cut * 1e9]

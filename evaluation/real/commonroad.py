@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.errors import InputError
 from forewarn.expressions.functions.geometry import Shapes
 from forewarn.expressions.functions.shapes import LINE, Shape
 
@@ -54,20 +55,19 @@ def load_scene(path: Path) -> Scene:
 
     Raises
     ------
-    OSError
-        If it is no XML.
-    ValueError
-        If a car's record has a gap, or it is not of one of the two layouts.
+    InputError
+        If it is no XML, a car's record has a gap, or it is not of one of the two layouts.
     """
     try:
         root = ElementTree.parse(path).getroot()
-    except ElementTree.ParseError as error:
-        raise OSError(f"{path} is no XML, or cut short: {error}") from error
-    cars = [_car(item) for item in root if _is_dynamic(item)]
-    if not cars:
-        raise ValueError(f"{path}: no recorded cars")
-    lanes = Shapes([_lane(item) for item in root.findall("lanelet")])
-    return Scene(path.stem, float(root.get("timeStepSize", "0.1")), tuple(cars), lanes)
+        cars = [_car(item) for item in root if _is_dynamic(item)]
+        lanes = Shapes([_lane(item) for item in root.findall("lanelet")])
+        step = float(root.get("timeStepSize", "0.1"))
+    except (ElementTree.ParseError, ValueError) as error:
+        raise InputError(
+            f"cannot be read: {error}", accepted="a scene of CommonRoad in XML", file=path
+        ) from error
+    return Scene(path.stem, step, tuple(cars), lanes)
 
 
 def _is_dynamic(element: ElementTree.Element) -> bool:
@@ -83,24 +83,50 @@ def _number(element: ElementTree.Element, path: str) -> float:
     return float(text)
 
 
+def _measured(state: ElementTree.Element, name: str) -> float:
+    """Return what was measured, or the middle of an interval that it was in."""
+    if state.find(f"{name}/exact") is not None:
+        return _number(state, f"{name}/exact")
+    ends = (_number(state, f"{name}/interval{end}") for end in ("Start", "End"))
+    return sum(ends) / 2
+
+
+def _size(element: ElementTree.Element) -> tuple[float, float]:
+    """Return length and width; those of the box around a circle or a polygon."""
+    if element.find("shape/circle") is not None:
+        across = 2 * _number(element, "shape/circle/radius")
+        return across, across
+    if (polygon := element.find("shape/polygon")) is not None:
+        points = [(_number(p, "x"), _number(p, "y")) for p in polygon.findall("point")]
+        length, width = np.ptp(points, axis=0).tolist()
+        return length, width
+    return _number(element, "shape/rectangle/length"), _number(element, "shape/rectangle/width")
+
+
 def _car(element: ElementTree.Element) -> Car:
     states = [*element.findall("initialState"), *element.findall("trajectory/state")]
     steps = [int(_number(state, "time/exact")) for state in states]
+    if not steps:
+        raise ValueError(f"car {element.get('id')} has no state")
     if steps != list(range(steps[0], steps[0] + len(steps))):
         raise ValueError(f"car {element.get('id')}: its record has gaps")
 
     def column(path: str) -> Floats:
         return np.array([_number(state, path) for state in states])
 
+    def measured(name: str) -> Floats:
+        return np.array([_measured(state, name) for state in states])
+
+    length, width = _size(element)
     return Car(
         number=int(element.get("id", "0")),
-        length=_number(element, "shape/rectangle/length"),
-        width=_number(element, "shape/rectangle/width"),
+        length=length,
+        width=width,
         first=steps[0],
         x=column("position/point/x"),
         y=column("position/point/y"),
-        heading=column("orientation/exact"),
-        speed=column("velocity/exact"),
+        heading=measured("orientation"),
+        speed=measured("velocity"),
     )
 
 

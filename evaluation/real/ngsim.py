@@ -158,6 +158,8 @@ def write_traces(data: Path, output: Path) -> dict[str, list[Path]]:
                 lines = (json.dumps(line) + "\n" for line in trace_lines(scene, car))
                 trace.write_text("".join(lines), encoding="utf-8")
                 written[scene.name].append(trace)
+        if not written[scene.name]:
+            print(f"{path} is left out: no car was seen for {LEAST_STEPS} steps")
     return written
 
 

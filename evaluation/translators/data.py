@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import sys
 from collections.abc import Iterator
@@ -10,10 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forewarn.assessment.requirement_files import Answer, Requirement
-from forewarn.errors import InputError
+from forewarn.errors import FormulaError, InputError
 from forewarn.logic.equivalence import kind_of
 from forewarn.logic.notations import read_formula
 from forewarn.logic.syntax import atoms_of
+from forewarn.recordings.traces import open_text
 
 PACKED = ".jsonl.gz"
 MASKED = "prop_"
@@ -28,9 +28,12 @@ class Pair(NamedTuple):
 
 
 def lines(path: Path) -> list[str]:
-    """Return the lines of a file, unpacked."""
-    data = path.read_bytes()
-    return (gzip.decompress(data) if path.suffix == ".gz" else data).decode().splitlines()
+    """Return the lines of a file, unpacked; a sentence may hold any other line break."""
+    try:
+        with open_text(path) as file:
+            return file.read().removeprefix("\ufeff").split("\n")
+    except (EOFError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read ({error})", accepted="text", file=path) from error
 
 
 def rows_of(path: Path, *needed: str) -> Iterator[dict[str, Any]]:
@@ -43,6 +46,8 @@ def rows_of(path: Path, *needed: str) -> Iterator[dict[str, Any]]:
     """
     accepted = f"an object with {', '.join(needed)}"
     for number, line in enumerate(lines(path), 1):
+        if not line.strip():
+            continue
         try:
             row = json.loads(line)
         except ValueError as error:
@@ -77,10 +82,22 @@ def pairs(folder: Path) -> Iterator[Pair]:
         yield Pair("Lang2LTL", row["nl"], row["ltl_prefix"])
     for path in found.values():
         for row in rows_of(path, "sentence", "grounded_tl"):
-            yield Pair("VLTL", " ".join(row["sentence"]), " ".join(row["grounded_tl"]))
+            yield Pair("VLTL", _joined(row["sentence"]), _joined(row["grounded_tl"]))
     for line in lines(nl2spec) if nl2spec.exists() else ():
-        text, _, formula = line.partition(";")
-        yield Pair("nl2spec", text, formula)
+        text, separator, formula = line.rpartition(";")
+        if separator:
+            yield Pair("nl2spec", text, formula)
+        elif line.strip():
+            print(f"{nl2spec}: left out, for it has no formula: {line}", file=sys.stderr)
+
+
+def _joined(words: Any) -> str:
+    """Return a text that is given as one, or as its words; of anything else its JSON."""
+    if words is None or isinstance(words, str):
+        return words or ""
+    if isinstance(words, list):
+        return " ".join(map(str, words))
+    return json.dumps(words)
 
 
 def domains(folder: Path) -> dict[str, Path]:
@@ -122,12 +139,14 @@ def translators(folder: Path) -> Iterator[Translator]:
         for path in own:
             name = path.name.removesuffix(f"__{domain}{PACKED}")
             given = list(rows_of(path, "id", "prediction"))
-            answers = [Answer(str(row["id"]), name, row["prediction"] or "") for row in given]
+            answers = [Answer(str(row["id"]), name, _joined(row["prediction"])) for row in given]
             grounded = not any(MASKED in answer.text for answer in answers)
             known = [answer for answer in answers if answer.id in rows]
             if len(known) < len(answers):
                 _leave_out(f"{path}: {len(answers) - len(known)} answers", sentences)
-            asked = {answer.id: _requirement(rows[answer.id], grounded) for answer in known}
+            asked = {
+                answer.id: _requirement(sentences, rows[answer.id], grounded) for answer in known
+            }
             yield Translator(name, asked, known)
     for path in sorted(paths):
         _leave_out(f"{path}: all answers", path.parent.parent)
@@ -137,9 +156,13 @@ def _leave_out(what: str, sentences: Path) -> None:
     print(f"{what} are left out: their sentences are not in {sentences}", file=sys.stderr)
 
 
-def _requirement(row: dict[str, Any], grounded: bool) -> Requirement:
-    formula = read_formula(" ".join(row["tl" if grounded else "grounded_tl"]))
+def _requirement(path: Path, row: dict[str, Any], grounded: bool) -> Requirement:
+    key = "tl" if grounded else "grounded_tl"
+    try:
+        formula = read_formula(_joined(row[key]))
+    except FormulaError as error:
+        raise error.located(file=path, key=f"{row['id']}.{key}") from None
     return Requirement(
-        str(row["id"]), " ".join(row["sentence"]), formula, kind_of(formula.formula),
+        str(row["id"]), _joined(row["sentence"]), formula, kind_of(formula.formula),
         atoms_of(formula.formula),
     )  # fmt: skip

@@ -13,9 +13,11 @@ from __future__ import annotations
 import json
 import random
 import statistics
+import string
+import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,10 +33,13 @@ from forewarn.assessment.grading import Grade, Outcome, grade, tabulate
 from forewarn.errors import FormulaError
 from forewarn.logic.equivalence import Difference, Verdict, compare
 from forewarn.logic.notations import read_formula, unwrapped
+from forewarn.logic.notations.tables import PREFIX_LETTERS
 from forewarn.logic.syntax import Formula, atoms_of
 
 HERE = Path(__file__).resolve().parent
 MARK = "translators"
+LETTERS = sorted({*string.ascii_lowercase} - {*PREFIX_LETTERS})
+"""Propositions of Lang2LTL's lifted pairs."""
 
 
 class Tally:
@@ -87,11 +92,14 @@ def mutated(formula: str, drawn: random.Random) -> str:
     return formula[:at] + swaps[formula[at]] + formula[at + 1 :]
 
 
-def _formula(data: str, text: str, letters: Sequence[str]) -> Formula:
-    try:
-        return read_formula(text, letters).formula
-    except FormulaError as error:
-        raise error.located(key=f"{data}: {text}") from error
+def _readable(data: str, texts: Iterable[str]) -> Iterator[Formula]:
+    """Yield the formulas that can be read, and print why others cannot."""
+    letters = LETTERS if data == "Lang2LTL" else ()
+    for text in texts:
+        try:
+            yield read_formula(text, letters).formula
+        except FormulaError as error:
+            print(f"{data}: left out: {error.located(key=text)}", file=sys.stderr)
 
 
 def of_pairs(rows: Iterable[Pair]) -> dict[str, Any]:
@@ -103,9 +111,10 @@ def of_pairs(rows: Iterable[Pair]) -> dict[str, Any]:
     for data, texts in by_data.items():
         drawn, tally = random.Random(0), Tally()
         distinct = list(dict.fromkeys(texts))
-        letters = ("a", "b", "c", "d", "h") if data == "Lang2LTL" else ()
-        formulas = [_formula(data, text, letters) for text in distinct]
-        for formula, neighbour in zip(formulas, [*formulas[1:], formulas[0]], strict=True):
+        formulas = list(_readable(data, distinct))
+        if len(formulas) < len(distinct):
+            tally.counts["not read"] = len(distinct) - len(formulas)
+        for formula, neighbour in zip(formulas, [*formulas[1:], *formulas[:1]], strict=True):
             atoms = atoms_of(formula)
             theirs = spot.formula(in_spots_words(formula))
             changed = mutated(str(theirs).replace("&&", "&"), drawn)

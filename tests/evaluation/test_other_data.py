@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -21,7 +22,8 @@ from evaluation.harness.page import publish
 from evaluation.harness.runs import Pass, pass_over
 from evaluation.plans import study as plans
 from evaluation.real import study as real
-from evaluation.translators.data import pairs
+from evaluation.real.comma import write_bags
+from evaluation.translators.data import Pair, pairs, translators
 from forewarn.errors import InputError
 
 
@@ -272,3 +274,57 @@ def test_one_scene_has_no_other_to_learn_from(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match=r"1 scene with a car .*three or more"):
         real.study_ngsim(tmp_path / "data", tmp_path / "out")
+
+
+def test_sentences_with_any_line_break_and_answers_of_any_kind_are_read(tmp_path: Path) -> None:
+    row = {
+        "id": "x1",
+        "sentence": "a\u2028b",
+        "tl": "globally light",
+        "grounded_tl": ["globally", "prop_1"],
+    }
+    (tmp_path / "vltl" / "answers").mkdir(parents=True)
+    for name, rows in (
+        ("vltl/rescue.jsonl.gz", [row]),
+        (
+            "vltl/answers/new__rescue.jsonl.gz",
+            [
+                {"id": "x1", "prediction": said}
+                for said in ("G prop_1", None, ["G", "prop_1"], {"a": 1})
+            ],
+        ),
+    ):
+        lines = "\n".join(json.dumps(one, ensure_ascii=False) for one in rows) + "\n\n"
+        (tmp_path / name).write_bytes(gzip.compress(lines.encode()))
+    (found,) = translators(tmp_path)
+    assert [one.text for one in found.answers] == ["G prop_1", "", "G prop_1", '{"a": 1}']
+    (tmp_path / "nl2spec_expert_LTL_dataset.txt").write_text("First a; then b.;G(a -> F b)\n")
+    assert [one.formula for one in pairs(tmp_path)] == ["globally prop_1", "G(a -> F b)"]
+
+
+def test_a_formula_of_other_propositions_is_read_and_one_that_cannot_be_is_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("spot")
+    from evaluation.translators.study import of_pairs
+
+    rows = [Pair("Lang2LTL", "", text) for text in ("U j & k F z", "G q", "i o U p y", "G & a")]
+    found = of_pairs(rows)["Lang2LTL"]
+    assert (found["formulas"], found["not read"], found["disagreements"]) == (4, 1, 0)
+    assert "G & a" in capsys.readouterr().err
+
+
+def test_what_is_too_short_or_of_another_kind_is_no_segment(tmp_path: Path) -> None:
+    for name, columns in (("speed", 1), ("radar", 7)):
+        folder = tmp_path / "processed_log" / "CAN" / name
+        folder.mkdir(parents=True)
+        for kind, values in (("t", np.arange(30.0)), ("value", np.ones((30, columns)))):
+            with (folder / kind).open("wb") as file:
+                np.save(file, values)
+    with pytest.raises(InputError, match=r"is 29 s long \(accepted: more than the 40 s"):
+        write_bags(tmp_path, tmp_path / "out")
+    assert [path.exists() for path in write_bags(tmp_path, tmp_path / "out", 20.0)] == [True, True]
+    with (folder / "value").open("wb") as file:
+        np.save(file, np.ones((30, 3)))
+    with pytest.raises(InputError, match=r"radar: has 30 rows of 3 values \(accepted: rows of 7"):
+        write_bags(tmp_path, tmp_path / "out")

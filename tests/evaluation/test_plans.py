@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from evaluation.embodied import chains, logs
 from evaluation.embodied import study as embodied
 from evaluation.plans import safety_chip
 from evaluation.plans import study as plans
+from forewarn.errors import InputError
 from forewarn.plans.language import parse_rule
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -130,3 +132,78 @@ def test_every_sentence_of_safety_chip_is_read(shared_data: Path) -> None:
         rule = safety_chip.rule_of(sentence)
         assert rule is not None, sentence
         parse_rule(rule)
+
+
+def test_a_chain_may_begin_anywhere_and_never_leave_a_state(tmp_path: Path) -> None:
+    thing = {"objectType": "Lamp", "isOn": False}
+    model: dict[str, Any] = {
+        "states": ["finish", "11", "10", "00", "01"],
+        "transition_probs": {
+            "00": {"01": "1/4", "11": "1/4", "10": "1/2"}, "01": {"01": "1"}, "11": {},
+        },
+        "state_interpret": {"11": [thing | {"isOn": True, "parentReceptacles": ["Table"]}]},
+    }  # fmt: skip
+    (tmp_path / "model.json").write_text(json.dumps(model))
+    (tmp_path / "abstraction.json").write_text('{"parentReceptacles": ["Table"], "keys": ["isOn"]}')
+    chain = chains.load(tmp_path)
+    assert chain is not None
+    assert chain.start == 3
+    assert chains.solve(chain, np.zeros(5, dtype=bool)) == (0.25, 0.0)
+    assert chains.risks(chain).tolist() == [0.0, 1.0, 0.0, 0.25, 0.0]
+    assert chains.best_stop(chain, 1.0).tolist() == [False, False, True, True, True]
+    model["transition_probs"]["00"] = {"01": "1/4"}
+    (tmp_path / "model.json").write_text(json.dumps(model))
+    with pytest.raises(InputError, match=r"transition_probs\.00: sums to 0\.25 \(accepted: 1\)"):
+        chains.load(tmp_path)
+
+
+def test_logs_are_found_by_what_their_names_say(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = [{"objectType": "Lämp", "isToggled": True}]
+    done = {"action": "find lamp", "success": True, "message": "", "errorMessage": ""}
+    step = {"action": {"tool": "controller", "input": "find lamp"}, "observation": done}
+    run = {"input": {"instruction": "Burn."}, "intermediate_steps": [step]}
+    files = {
+        "unsafe_runs_2.jsonl": run, "safe_more.jsonl": run, "safe_controlled_x.jsonl": run,
+        "unsafe_x_eval.jsonl": run | {"eval": [1.0]}, "notes.jsonl": run,
+    }  # fmt: skip
+    for name, record in files.items():
+        (tmp_path / name).write_text(json.dumps(record) + "\n\n")
+    tasks = tmp_path / "tasks"
+    tasks.mkdir()
+    task = {"instruction": "Burn.", "note": "a\u2028b", "final_state": state}
+    path = tasks / "unsafe_detailed_7.jsonl"
+    path.write_text(json.dumps(task, ensure_ascii=False) + "\n", encoding="utf-8")
+    found = logs.study(tmp_path, tasks)
+    assert (found["rules"], found["unsafe"]["runs"], found["safe"]["runs"]) == (1, 1, 1)
+    assert found["simulator"]["runs"] == 1
+    said = capsys.readouterr().out
+    assert "notes.jsonl is left out" in said
+    assert "safe_controlled_x.jsonl is left out" in said
+    path.write_text(json.dumps({"final_state": [{}]}) + "\n")
+    with pytest.raises(InputError, match=r"unsafe_detailed_7\.jsonl:1: is no task"):
+        logs.tasks(tasks)
+
+
+def test_sentences_about_things_that_only_the_programs_name_are_read() -> None:
+    words = safety_chip.Words.of(
+        '["<char0> [grab] <dining_table> (3)", "<char0> [walk] <kitchen>"]'
+    )
+    assert safety_chip.rule_of("never open the dining table", words) == (
+        'always(not does("open", "dining_table"))'
+    )
+    assert safety_chip.rule_of("never open the dining table") is None
+    assert safety_chip.rule_of("visit kitchen at most four times", words) is not None
+
+
+def test_a_run_with_a_sentence_that_is_no_rule_is_left_out_and_told(tmp_path: Path) -> None:
+    run = {"program": ["<char0> [walk] <kitchen> (2)"], "safe": True, "completed": True}
+    told = [run | {"constraint": ["be good"]}, run | {"constraint": ["avoid bathroom"]}]
+    path = tmp_path / "runs.json"
+    path.write_text(json.dumps({"any": told}))
+    found = safety_chip.study(path)
+    assert (found["runs"], found["left_out"], found["unread"]) == (1, 1, ["be good"])
+    text = plans.chip_tables(embodied.plain(found))
+    assert "1 runs are left out" in text
+    assert "- be good" in text

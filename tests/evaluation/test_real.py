@@ -17,6 +17,7 @@ from evaluation.real.commonroad import backward_slope, load_scene
 from evaluation.real.ngsim import trace_lines, write_traces
 from evaluation.real.study import load, study_comma
 from forewarn.assessment.tradeoff import count_violations, scored_run
+from forewarn.errors import InputError
 from forewarn.recordings import open_recording
 
 STEPS = 30
@@ -97,8 +98,22 @@ def test_a_gap_in_a_record_is_an_error(tmp_path: Path) -> None:
         "<time><exact>9</exact></time>", "<time><exact>99</exact></time>", 1
     )
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match="gaps"):
+    with pytest.raises(InputError, match="gaps"):
         load_scene(path)
+
+
+def test_round_cars_and_measured_intervals_are_read(tmp_path: Path) -> None:
+    path = scene_file(tmp_path)
+    text = path.read_text(encoding="utf-8").replace(
+        "<rectangle><length>4</length><width>2</width></rectangle>",
+        "<circle><radius>1.5</radius></circle>",
+    )
+    ends = "<intervalStart>8</intervalStart><intervalEnd>12</intervalEnd>"
+    text = text.replace("<velocity><exact>10.0</exact></velocity>", f"<velocity>{ends}</velocity>")
+    path.write_text(text, encoding="utf-8")
+    first = load_scene(path).cars[0]
+    assert (first.length, first.width) == (3.0, 3.0)
+    assert first.speed.tolist() == [10.0] * STEPS
 
 
 def test_a_slope_looks_back_only() -> None:

@@ -12,6 +12,7 @@ import pytest
 from forewarn.assessment.ranking import precision_recall
 from forewarn.assessment.results import scored_runs
 from forewarn.cli.output import Output
+from forewarn.cli.purposes import identified
 from forewarn.cli.tune_runs import folded_runs
 from forewarn.learning.executors import Here
 from forewarn.monitoring.loading import load_compiled
@@ -43,10 +44,10 @@ def test_figures_are_those_of_models_that_did_not_learn_the_recording(
     document = json.loads(result.out)
     [(name, rows)] = list(document["properties"].items())[:1]
     assert [row["name"] for row in rows] == [config.stem, "coarse", "near"]
-    paths = sorted(bags.iterdir())
-    [(monitor, runs)] = folded_runs(
-        load_compiled(config), paths, [*map(str, paths)], 2, Here(), Output(quiet=True)
-    )
+    compiled = load_compiled(config)
+    known = identified(sorted(bags.iterdir()), compiled.spec, Here())
+    clusters = {path: one.cluster for path, one in known.items()}
+    [(monitor, runs)] = folded_runs(compiled, clusters, 2, Here(), Output(quiet=True))
     own = precision_recall(
         scored_runs(monitor, runs, name), monitor.spec.properties[name].unseen
     ).area

@@ -17,6 +17,7 @@ from forewarn.checking.credible import Question
 from forewarn.checking.labels import label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.cli import main
+from forewarn.cli.purposes import identified
 from forewarn.config import load_spec, parse_spec
 from forewarn.config.sections import BoundsSpec
 from forewarn.config.yaml_text import parse_document
@@ -24,7 +25,8 @@ from forewarn.errors import ConfigError, ConfigErrors, InputError, RecordingErro
 from forewarn.learning.estimates.choice import choose
 from forewarn.learning.estimates.crossing import FOLDS, cross
 from forewarn.learning.estimates.problem import Problem
-from forewarn.learning.folds import FEW, clusters_of, dealt, fold_of, grouping_of, parted
+from forewarn.learning.executors import Here
+from forewarn.learning.folds import FEW, dealt, fold_of, grouping_of, identity_of, parted
 from forewarn.learning.pipeline import learn
 from forewarn.learning.shard_store import ShardStore
 from forewarn.logic.specification import compile_spec
@@ -92,7 +94,8 @@ def test_groups_are_dealt_out_whole_and_evenly(clusters: list[str], folds: int) 
     assert [of[name] for name in clusters] == found
     sizes = Counter(of.values())
     assert max(sizes.values()) - min(sizes[fold] for fold in range(folds)) <= 1
-    alone = [str(i) for i in range(len(clusters))]
+    assert dealt(clusters[::-1], folds) == found[::-1]
+    alone = [f"{i:03}" for i in range(len(clusters))]
     assert dealt(alone, folds) == [i % folds for i in range(len(clusters))]
 
 
@@ -124,23 +127,19 @@ def test_of_many_groups_each_stays_where_others_come(names: set[str], folds: int
 
 
 def test_a_table_beside_the_monitor_file_says_what_belongs_together(world: Path) -> None:
-    spec = load_spec(world / "monitor.yaml")
-    names = clusters_of(spec, recordings(world))
-    assert names == [f"trial=t{seed}" for seed in range(12)] * 2
-    alone = clusters_of(load_spec(world / "alone.yaml"), recordings(world))
-    assert alone == [str(path) for path in recordings(world)]
+    groups = grouping_of(load_spec(world / "monitor.yaml"))
+    known = [identity_of(path, groups) for path in recordings(world)]
+    assert [one.cluster for one in known] == [f"trial=t{seed}" for seed in range(12)] * 2
+    assert [one.digest for one in known] == [
+        identity_of(path, None).cluster for path in recordings(world)
+    ]
 
 
 def test_paths_may_say_it(world: Path) -> None:
     (world / "paths.yaml").write_text(TEXT.replace("trials.csv", "'{trial}.jsonl'"))
-    spec = load_spec(world / "paths.yaml")
-    assert clusters_of(spec, recordings(world)[:2]) == ["trial=one00", "trial=one01"]
-
-
-def test_what_cannot_be_read_is_its_own_group(world: Path, tmp_path: Path) -> None:
-    broken = tmp_path / "broken.mcap"
-    broken.write_bytes(b"no recording")
-    assert clusters_of(load_spec(world / "monitor.yaml"), [broken]) == [str(broken)]
+    groups = grouping_of(load_spec(world / "paths.yaml"))
+    known = [identity_of(path, groups) for path in recordings(world)[:2]]
+    assert [one.cluster for one in known] == ["trial=one00", "trial=one01"]
 
 
 def test_a_recording_without_a_value_is_refused(world: Path) -> None:
@@ -148,7 +147,7 @@ def test_a_recording_without_a_value_is_refused(world: Path) -> None:
     (world / "short.csv").write_text("recording,trial\none00.jsonl,t0\n")
     spec = load_spec(world / "short.yaml")
     with pytest.raises(RecordingError, match=r"one01\.jsonl: trial: has no value"):
-        clusters_of(spec, recordings(world))
+        identified(recordings(world), spec, Here())
 
 
 @pytest.mark.parametrize(
@@ -255,7 +254,8 @@ def test_learn_and_compare_say_and_use_them(
     words = ("compare", config, *recordings(world), "--folds", 3, "--resamples", 2, "-j1", "--json")
     code, said, told = forewarn(*words)
     assert code == 0, told
-    assert json.loads(said)["folds"] == [0, 1, 2] * 4 * 2
+    # In the order of groups, each of them whole, and dealt out in turn.
+    assert json.loads(said)["folds"] == [fold for fold in [0, 1, 2] * 4 for _ in range(2)]
     code, _, told = forewarn("compare", config, *recordings(world), "--folds", 13, "-j1")
     assert code == 2 and "13 folds of 12 groups (accepted: 2 to 12;" in told
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.plans.readers import read_plans
+from forewarn.plans.readers import check_unambiguous, plans_in, read_plans
 from forewarn.plans.rules import load_rules
 from forewarn.plans.world import Plan, PlanError
 
@@ -199,3 +199,10 @@ def test_shared_rules_and_runs_are_read(shared_data: Path) -> None:
     assert len(runs) >= 300
     assert all(isinstance(run.fields["safe"], bool) for run in runs)
     assert len(list(read_plans(sentinel / "alfred"))) == len(list((sentinel / "alfred").iterdir()))
+
+
+def test_a_key_that_stands_twice_is_found_behind_any_line_break_of_unicode() -> None:
+    line = '{"note": "a\u2028b", "plan": ["find Mug"], "plan": ["open Fridge"]}'
+    with pytest.raises(PlanError, match="has the key 'plan' twice"):
+        check_unambiguous(f'{{"plan": ["find Mug"]}}\n{line}\n')
+    assert [len(plan.steps) for plan in plans_in(f"{line}\n{line}\n", "x")] == [1, 1]

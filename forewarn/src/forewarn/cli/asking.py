@@ -204,7 +204,7 @@ def _known(path: Path) -> dict[str, Chat]:
             text = file.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", file=file) from error
-        for line in text.splitlines():
+        for line in text.split("\n"):
             try:
                 values = json.loads(line)
             except (ValueError, RecursionError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,14 +34,15 @@ from forewarn.cli.common import (
 from forewarn.cli.compare_output import judged_record, print_judged
 from forewarn.cli.fleet import FleetOptions, Readers, add_fleet, add_store, store_at
 from forewarn.cli.output import Output
+from forewarn.cli.purposes import identified
 from forewarn.cli.tune_runs import folded_runs, held_out_runs, with_estimator
 from forewarn.config import load_spec
 from forewarn.config.sections import Estimator
 from forewarn.config.signals import SignalSpec
-from forewarn.errors import ConfigError, InputError
+from forewarn.errors import ConfigError, InputError, RecordingError
 from forewarn.files.outputs import check_output
 from forewarn.learning.executors import Executor
-from forewarn.learning.folds import clusters_of, dealt
+from forewarn.learning.folds import dealt
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings.given import existing_recordings
@@ -155,23 +156,18 @@ def run(options: Options, output: Output) -> int:
     names = _shared_properties(options, compiled)
     compiled[0] = _with_rivals(compiled[0], rivals)
     readers = Readers(options, recordings)
-    clusters = clusters_of(compiled[0].spec, recordings)
-    judged = [
+    known = identified(recordings, compiled[0].spec, readers.executor)
+    clusters = {path: identity.cluster for path, identity in known.items()}
+    judged = _by_all(
         found
         for one in compiled
-        for found in _judged(
-            one, recordings, clusters, options, readers.executor, output, bool(rivals)
-        )
-    ]
+        for found in _judged(one, clusters, options, readers.executor, output, bool(rivals))
+    )
     readers.warn(output)
-    # One that a monitor file cannot read is judged by none.
-    judged = [
-        (monitor, [run for run in runs if run.path not in readers.left_out])
-        for monitor, runs in judged
-    ]
-    read = [place for place, path in enumerate(recordings) if path not in readers.left_out]
-    parts = dealt(clusters, min(options.folds, len({*clusters})))
-    folds, clusters = [parts[place] for place in read], [clusters[place] for place in read]
+    parts = dealt([*clusters.values()], min(options.folds, len({*clusters.values()})))
+    fold_of = dict(zip(clusters, parts, strict=True))
+    paths = [run.path for run in judged[0][1]]
+    folds = [fold_of[path] for path in paths]
     curves = {name: list(_contenders(name, labels, judged, list(rivals))) for name in names}
     found = {}
     for name, contenders in curves.items():
@@ -182,7 +178,7 @@ def run(options: Options, output: Output) -> int:
             options.false_alarms_per_hour,
             alert_share=options.alert_share,
             resamples=options.resamples,
-            clusters=clusters,
+            clusters=[clusters[path] for path in paths],
         )
         print_judged(name, found[name], judged[0][0].clock, output)
     if options.plot is not None:
@@ -193,7 +189,7 @@ def run(options: Options, output: Output) -> int:
         write_report(options.plot, comparison_page(judged_alike), output, "plot")
     output.emit(
         {
-            "recordings": recordings,
+            "recordings": paths,
             "left_out": readers.record(),
             "folds": folds,
             "budget": options.false_alarms_per_hour,
@@ -288,10 +284,21 @@ def _with_rivals(compiled: CompiledSpec, rivals: dict[str, str]) -> CompiledSpec
 Replayed = tuple[Monitor, list[RecordedRun]]
 
 
+def _by_all(judged: Iterable[Replayed]) -> list[Replayed]:
+    """Return the runs that every monitor file could be judged by; raises RecordingError if none."""
+    found = list(judged)
+    common = set.intersection(*({run.path for run in runs} for _, runs in found))
+    if not common:
+        raise RecordingError(
+            "no recording can be read by all monitor files and is unknown to all of their models",
+            accepted="recordings that all of them can be judged by",
+        )
+    return [(monitor, [run for run in runs if run.path in common]) for monitor, runs in found]
+
+
 def _judged(
     compiled: CompiledSpec,
-    recordings: Sequence[Path],
-    clusters: Sequence[str],
+    clusters: Mapping[Path, str],
     options: Options,
     executor: Executor,
     output: Output,
@@ -303,7 +310,7 @@ def _judged(
             held_out_runs(
                 variant,
                 None,
-                recordings,
+                [*clusters],
                 executor,
                 output,
                 accepted="a model that the monitor file names; or no --models, to learn from these "
@@ -316,7 +323,6 @@ def _judged(
     else:
         found = folded_runs(
             compiled,
-            recordings,
             clusters,
             options.folds,
             executor,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -237,8 +238,8 @@ def read_runs(
         If a recording cannot be read, none has a moment at which the monitor is active, or what
         belongs together is said in two ways or not known.
     """
-    found: dict[Path, list[list[Moment]]] = {}
-    marks, groups, copies = [], [], Copies(allowed=True)
+    found: list[tuple[str, str, Path, list[list[Moment]]]] = []
+    copies = Copies(allowed=True)
     grouping, signal = grouping_of(compiled.spec), _group_signal(options.group, compiled)
     asked = variables if signal is None else (*variables, signal)
     read, work = 0, (compiled, asked, goal, options.allow_missing, grouping)
@@ -249,9 +250,8 @@ def read_runs(
         for path, (episodes, digest, group) in reading:
             read += 1
             if episodes and copies.is_new(path, digest):
-                found[path] = episodes
-                marks.append(mark_of(digest))
-                groups.append(group if signal is None else repr(episodes[0][0].values[signal]))
+                named = group if signal is None else repr(episodes[0][0].values[signal])
+                found.append((named, digest, path, episodes))
     if remark := copies.remark():
         output.warn(remark)
     if not found:
@@ -262,10 +262,12 @@ def read_runs(
     without = read - len(found) - len(copies.left_out)
     if without:
         output.note(f"note: left out, because no state is known: {plural(without, 'recording')}")
+    # The order in which they were given decides nothing.
+    groups, digests, known, runs = zip(*sorted(found, key=itemgetter(0, 1)), strict=True)
     if grouping is not None:
         output.note(f"note: {told_groups(len(found), len({*groups}), ', '.join(grouping.keys))}")
-    check_roles([*found], [*found.values()], compiled, variables)
-    return RunsRead([*found.values()], tuple(marks), tuple(found), tuple(groups))
+    check_roles(known, runs, compiled, variables)
+    return RunsRead([*runs], tuple(map(mark_of, digests)), known, groups)
 
 
 def _group_signal(name: str | None, compiled: CompiledSpec) -> str | None:

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
 from forewarn.cli.output import Output
 from forewarn.config import MonitorSpec
 from forewarn.errors import RecordingError, plural
 from forewarn.learning.copies import Copies
 from forewarn.learning.executors import Executor
-from forewarn.learning.folds import grouping_of
+from forewarn.learning.folds import Identity, grouping_of, identity_of, in_order
 from forewarn.models import CountModel
-from forewarn.recordings import open_recording
-from forewarn.recordings.groups import Grouping
 from forewarn.recordings.runs import trace_of
-
-
-class Identity(NamedTuple):
-    """Which recording it is, and the name of its group; its path if it is in none."""
-
-    digest: str
-    cluster: str
 
 
 def without_known(
@@ -36,7 +26,7 @@ def without_known(
     output: Output,
     executor: Executor,
 ) -> dict[Path, Identity]:
-    """Return the recordings that a model was not learned from, nor calibrated on.
+    """Return the recordings that a model was not learned from, nor calibrated on, `in_order`.
 
     What tells them apart is read here once for all that follows.
 
@@ -80,7 +70,7 @@ def without_known(
         if (group := identity.cluster) in groups:
             what = f"{groups[group]} other recordings of its group {group!r}"
             raise RecordingError(f"{name} was {what}: {consequence}", file=path, accepted=accepted)
-    return kept
+    return in_order(kept)
 
 
 def _groups_of(model: CountModel) -> dict[str, str]:
@@ -92,14 +82,25 @@ def _groups_of(model: CountModel) -> dict[str, str]:
     return {group: verb for group, verb in used.items() if group}
 
 
-def identity_of(
-    path: Path, groups: Grouping | None, progress: Callable[[float], None] | None = None
-) -> Identity:
-    """Return what tells a recording apart, and its group."""
-    del progress
-    with open_recording(path) as recording:
-        cluster = str(path) if groups is None else groups.of(recording)
-        return Identity(recording.digest(), cluster)
+def identified(
+    recordings: Sequence[Path], spec: MonitorSpec, executor: Executor
+) -> dict[Path, Identity]:
+    """Return the recordings that can be read with what tells them apart, `in_order`.
+
+    Raises
+    ------
+    RecordingError
+        If one cannot be read and nobody is told of it, or two hold the same data, unless they are
+        runs of traces.
+    InputError
+        If one has no value for a key of the groups, or these cannot be used.
+    """
+    copies, known = Copies(allowed=True), {}
+    with closing(executor.each(recordings, identity_of, (grouping_of(spec),))) as reading:
+        for path, identity in reading:
+            copies.is_new(path, identity.digest)
+            known[path] = identity
+    return in_order(known)
 
 
 def mended_on(

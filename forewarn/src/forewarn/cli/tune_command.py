@@ -33,13 +33,13 @@ from forewarn.cli.common import (
 from forewarn.cli.editing import KeyPath, difference, edited, put
 from forewarn.cli.fleet import FleetOptions, Readers, add_fleet, add_store, store_at
 from forewarn.cli.output import Output
+from forewarn.cli.purposes import identified
 from forewarn.cli.tune_output import print_tuning, record, summary
 from forewarn.cli.tune_runs import blocked_runs, folded_runs, held_out_runs
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.errors import ConfigError, plural
 from forewarn.files.outputs import check_output
 from forewarn.learning.executors import Executor
-from forewarn.learning.folds import clusters_of
 from forewarn.logic.specification import compile_spec
 from forewarn.monitoring.incident_file import PREFIX
 from forewarn.monitoring.step import Monitor
@@ -268,12 +268,12 @@ def _runs(
             allow_missing=missing,
         )
         return monitor, runs, tuple(clusters) if grouped else ()
-    clusters = clusters_of(compiled.spec, recordings)
+    known = identified(recordings, compiled.spec, executor)
+    folded = {path: identity.cluster for path, identity in known.items()}
     if options.blocks is None:
         (found,) = folded_runs(
             compiled,
-            recordings,
-            clusters,
+            folded,
             options.folds,
             executor,
             output,
@@ -283,7 +283,7 @@ def _runs(
     else:
         found = blocked_runs(
             compiled,
-            recordings,
+            [*folded],
             options.folds,
             options.blocks,
             executor,
@@ -296,8 +296,7 @@ def _runs(
         "will be in use: nothing is proven of that one"
     )
     monitor, runs = found
-    of = dict(zip(recordings, clusters, strict=True))
-    return monitor, runs, tuple(of[run.path] for run in runs) if grouped else ()
+    return monitor, runs, tuple(folded[run.path] for run in runs) if grouped else ()
 
 
 def _goal(options: Options, clock: Clock, clusters: tuple[str, ...]) -> Goal:

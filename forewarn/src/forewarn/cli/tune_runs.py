@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,7 +26,6 @@ from forewarn.models import CountModel, merge_models
 from forewarn.monitoring.build import build_for_decisions, compile_for
 from forewarn.monitoring.loading import find_model
 from forewarn.monitoring.step import Monitor
-from forewarn.recordings import open_recording
 
 
 def held_out_runs(
@@ -90,8 +89,7 @@ Folded = tuple[Monitor, list[RecordedRun]]
 
 def folded_runs(
     compiled: CompiledSpec,
-    recordings: Sequence[Path],
-    clusters: Sequence[str],
+    clusters: Mapping[Path, str],
     folds: int,
     executor: Executor,
     output: Output,
@@ -105,8 +103,8 @@ def folded_runs(
 
     Parameters
     ----------
-    clusters : sequence of str
-        The group of each recording; group i belongs to fold i modulo `folds`.
+    clusters : mapping of Path to str
+        The recordings, each with what it is left out with (`identified`).
     store : ShardStore, optional
         Where what each recording gives to models is kept.
     estimators : sequence of str
@@ -117,19 +115,17 @@ def folded_runs(
     -------
     list of (Monitor, list of RecordedRun)
         For each estimator: the monitor of the last fold, for names and sections, and what it said,
-        in the order of the recordings that could be read.
+        in the order of `clusters`, without those that could not be read.
 
     Raises
     ------
     InputError
         If there are fewer groups than folds.
     """
-    number = len({*clusters})
+    number = len({*clusters.values()})
     if number < folds:
-        for path in recordings:
-            with open_recording(path):
-                pass  # that there is no such file is better to know
-        what = "recording" if number == len(recordings) else "group"
+        alone = compiled.spec.learning.together is None
+        what = "group" if not alone else "recording" if number == len(clusters) else "distinct run"
         raise InputError(
             f"{folds} folds of {plural(number, what)}",
             key="--folds",
@@ -137,7 +133,7 @@ def folded_runs(
             + "; or --blocks SECONDS, which deals blocks of recordings out to the folds",
         )
     parts: list[list[Path]] = [[] for _ in range(folds)]
-    for path, fold in zip(recordings, dealt(clusters, folds), strict=True):
+    for path, fold in zip(clusters, dealt([*clusters.values()], folds), strict=True):
         parts[fold].append(path)
     # Who counts for `auto` counts for all.
     counts_all = bool({*estimators} - {"chain"})
@@ -161,7 +157,7 @@ def folded_runs(
             )
             runs.update((run.path, run) for run in told)
         assert monitor is not None
-        found.append((monitor, [runs[path] for path in recordings if path in runs]))
+        found.append((monitor, [runs[path] for path in clusters if path in runs]))
     return found
 
 

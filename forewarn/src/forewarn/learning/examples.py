@@ -134,15 +134,15 @@ def run_of(
 ) -> tuple[list[list[Moment]], str, str]:
     """Return what `read_run` does, the recording's digest and its group; without episodes no more.
 
-    The group of a recording that is in none is its path.
+    The group of a recording that is in none is its digest.
     """
     del progress
     episodes = read_run(path, compiled, variables, goal, allow_missing=allow_missing)
     if not episodes:
         return episodes, "", ""
     with open_recording(path) as recording:
-        group = str(path) if grouping is None else grouping.of(recording)
-        return episodes, recording.digest(), group
+        digest = recording.digest()
+        return episodes, digest, digest if grouping is None else grouping.of(recording)
 
 
 class _Episodes:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from forewarn.config import MonitorSpec
-from forewarn.errors import ConfigError, InputError, RecordingError, plural
+from forewarn.errors import ConfigError, InputError, plural
 from forewarn.recordings import open_recording
 from forewarn.recordings.groups import Grouping, grouping
 from forewarn.states.abstraction import Abstraction
@@ -44,25 +46,26 @@ def grouping_of(spec: MonitorSpec) -> Grouping | None:
         raise ConfigError(error.problem, file=spec.file, key=key, accepted=error.accepted) from None
 
 
-def clusters_of(spec: MonitorSpec, paths: Sequence[Path]) -> list[str]:
-    """Return the name of each recording's group; its path if it is in none, or cannot be read.
+class Identity(NamedTuple):
+    """What is left out as a whole, the group or the digest of a recording in none; the digest."""
 
-    Raises
-    ------
-    InputError
-        If a recording has no value for a key of the groups, or these cannot be used.
-    """
-    groups = grouping_of(spec)
-    return [str(path) if groups is None else _cluster(path, groups) for path in paths]
+    cluster: str
+    digest: str
 
 
-def _cluster(path: Path, groups: Grouping) -> str:
-    try:
-        recording = open_recording(path)
-    except RecordingError:
-        return str(path)  # who reads it says what is wrong with it
-    with recording:
-        return groups.of(recording)
+def identity_of(
+    path: Path, groups: Grouping | None, progress: Callable[[float], None] | None = None
+) -> Identity:
+    """Return what tells a recording apart, and what it is left out with."""
+    del progress
+    with open_recording(path) as recording:
+        digest = recording.digest()
+        return Identity(digest if groups is None else groups.of(recording), digest)
+
+
+def in_order(identities: Mapping[Path, Identity]) -> dict[Path, Identity]:
+    """Return recordings in an order that does not depend on the one in which they were given."""
+    return dict(sorted(identities.items(), key=itemgetter(1)))
 
 
 def parted(clusters: Sequence[str], folds: int) -> list[int]:
@@ -101,8 +104,12 @@ def told_groups(recordings: int, groups: int, keys: str) -> str:
 
 
 def dealt(clusters: Sequence[str], folds: int) -> list[int]:
-    """Return the fold of each recording: groups are dealt out in turn, as they come."""
-    number = {name: i for i, name in enumerate(dict.fromkeys(clusters))}
+    """Return the fold of each recording: groups are dealt out in turn, in the order of their names.
+
+    For what is judged once: folds of equal size, which other recordings may change. `parted` is for
+    what is fitted, and is to stay where others come.
+    """
+    number = {name: i for i, name in enumerate(sorted({*clusters}))}
     return [number[name] % folds for name in clusters]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -41,12 +42,15 @@ class End(NamedTuple):
     label : bool or None
         None without one.
     group : str
-        What it belongs to; runs of one group are held out together.
+        What it belongs to, or its digest; runs of one group are held out together.
+    digest : str
+        Of the recording.
     """
 
     values: dict[str, Any]
     label: bool | None
     group: str
+    digest: str
 
 
 class LearnedLabel(NamedTuple):
@@ -98,7 +102,7 @@ def read_labels(file: Path, label: str) -> dict[str, bool]:
     except (OSError, UnicodeDecodeError) as error:
         raise RecordingError(f"cannot be read ({error})", file=file, accepted=accepted) from error
     found: dict[str, bool] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
@@ -151,7 +155,8 @@ def read_end(
     values: dict[str, Any] = dict.fromkeys(variables)
     known: Any = None
     with open_recording(path) as recording:
-        group = str(path) if grouping is None else grouping.of(recording)
+        digest = recording.digest()
+        group = digest if grouping is None else grouping.of(recording)
         for tick in observe(recording, spec, abstraction, allow_missing=allow_missing):
             at_once = tick.seen.values
             for name, slot in slots:
@@ -163,7 +168,7 @@ def read_end(
         raise RecordingError(
             f"the label {label} is {known!r}", file=path, accepted="a truth value, or unknown"
         )
-    return End(values, known, group)
+    return End(values, known, group, digest)
 
 
 def end_of(
@@ -197,14 +202,17 @@ def learn_label(ends: Sequence[End], growth: Growth, folds: int = 5) -> LearnedL
     RecordingError
         If there are too few runs of a kind, or in too few groups.
     """
-    labelled = [end for end in ends if end.label is not None]
+    # The order in which they were given decides nothing.
+    ordered = sorted(ends, key=attrgetter("group", "digest"))
+    labelled = [end for end in ordered if end.label is not None]
     truth = np.array([bool(end.label) for end in labelled], dtype=bool)
     order = {name: i for i, name in enumerate(dict.fromkeys(end.group for end in labelled))}
     group = np.array([order[end.group] for end in labelled], dtype=np.int64)
     kinds = [np.unique(group[kind]) for kind in (truth, ~truth)]
     number = min(kinds[0].size, kinds[1].size)
     if number < LEAST:
-        where = "" if len(order) == truth.size else f", in {plural(len(order), 'group')}"
+        alike = f", in {plural(len(order), 'group')} of runs that are alike"
+        where = "" if len(order) == truth.size else alike
         raise RecordingError(
             f"{int(truth.sum())} runs have the label, {int((~truth).sum())} have it not, "
             f"{len(ends) - len(labelled)} are not labelled{where}",

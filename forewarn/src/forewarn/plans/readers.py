@@ -84,7 +84,7 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
         if text.lstrip().startswith("["):
             records = _json(text)
         else:
-            records = [_json(line) for line in text.splitlines() if line.strip()]
+            records = [_json(line) for line in text.split("\n") if line.strip()]
     except PlanError as error:
         raise error.located(file=path) from None
     for number, record in enumerate(records):
@@ -118,7 +118,7 @@ def check_unambiguous(text: str) -> None:
     with suppress(ValueError, RecursionError):  # what is no JSON is told by its reader
         json.loads(text, object_pairs_hook=_one_meaning)
         return
-    for line in text.splitlines():
+    for line in text.split("\n"):
         with suppress(ValueError, RecursionError):
             json.loads(line, object_pairs_hook=_one_meaning)
 

@@ -137,7 +137,7 @@ def _text(path: Path) -> str:
 
 def _lines(text: str, reading: _Reading) -> Rules:
     records = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
                 records.append(json.loads(line))

@@ -1,0 +1,83 @@
+"""Whatever judges recordings says the same of them in whatever order they are given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+TEXT = """
+rate: 1
+startup: 0
+signals: {x: {timeout: never}}
+predicates: {near: x < 2}
+terminal: {crash: x < 0}
+bounds: {kind: none}
+properties: {p: {formula: always(not crash), horizon: 5}}
+"""
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a monitor file with 20 traces beside it."""
+    folder = tmp_path_factory.mktemp("order")
+    for seed in range(20):
+        gaps = np.clip(3 + np.cumsum(np.random.default_rng(seed).normal(0, 0.8, 40)), None, 6)
+        end = int(np.argmax(gaps < 0)) or len(gaps) - 1
+        rows = [{"t": float(t), "x": x} for t, x in enumerate(gaps[: end + 1].tolist())]
+        (folder / f"{seed:02}.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    path = folder / "monitor.yaml"
+    path.write_text(TEXT)
+    return path
+
+
+@settings(
+    max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("compare", ("--folds", 3, "--resamples", 10, "--rival", "near_by=-x")),
+        ("compare", ("--folds", 3, "--resamples", 2, "-e", "chain,counted")),
+        ("tune", ("--folds", 3, "--false-alarms-per-hour", 500)),
+        ("tune", ("--folds", 2, "--blocks", 5, "--false-alarms-per-hour", 500)),
+        ("tune", ("-m", "{model}", "--false-alarms-per-hour", 500, "--miss-rate", 0.5)),
+        ("learn", ("--calibrate",)),
+        ("refine", ("--query", "Pmax(crash) <= 0.01")),
+        ("abstract", ("--class", "violation:p:5")),
+    ],
+)
+def test_the_order_in_which_recordings_are_given_decides_nothing(
+    forewarn: Callable[..., Any],
+    config: Path,
+    tmp_path: Path,
+    command: str,
+    options: tuple[Any, ...],
+    data: st.DataObject,
+) -> None:
+    traces, model = sorted(config.parent.glob("*.jsonl")), config.with_name("first.json")
+    first, others = traces[:6], traces[6:]
+    if not model.exists():
+        assert forewarn("learn", *first, "-c", config, "-o", model).code == 0
+    files = [config] if command == "compare" else ["-c", config]
+    more = [str(model) if one == "{model}" else one for one in options]
+
+    def told(paths: Sequence[Path]) -> Any:
+        if command == "learn":
+            named = (*first, *files, "-o", tmp_path / "model.json", *more, *paths)
+        else:
+            named = (*files, *paths, *more)
+        result = forewarn(command, *named, "--json", "-q")
+        assert result.code in (0, 1), result.err
+        document = json.loads(result.out)
+        return [document.pop("recordings", None), document][command != "compare" :]
+
+    shuffled = data.draw(st.permutations(others))
+    assert told(shuffled) == told(others)
