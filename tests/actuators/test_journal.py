@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from acting import ESCALATING, alert, calm, config
 from forewarn_msgs.msg import Anomaly, Risk, RiskArray
-from forewarn_msgs.srv import Acknowledge
+from forewarn_msgs.srv import Acknowledge, Mute
 from life import WORLD, measured, unsigned
 from live_ros import KEPT, Probe, Process, Stepper, environment, monitor_parameters, of
 from planners import Planner
@@ -366,6 +366,44 @@ def test_a_limit_that_a_killed_monitor_left_is_taken_back(
         planner.wait("in force", lambda m: m["sender"] == "")
         request = planner.wait("request")
         assert request["strategy"] == 1
+        assert process.stop() == 0
+        later.close()
+
+
+def test_who_is_deactivated_before_its_first_tick_leaves_nothing_to_take_back(
+    begin: Callable[..., Process],
+    tmp_path: Path,
+    probe: Probe,
+    installed: dict[str, str],
+) -> None:
+    given, of_it = {"journal": str(tmp_path / "journal"), "mode": "act"}, "actuator autoware"
+    given["config"] = config(tmp_path, "{autoware: {}}", ESCALATING)
+    with Planner("autoware", probe, installed) as planner:
+        process = begin(**given)
+        stepper = limited(planner, probe)
+        assert probe.call(Mute, "mute", properties=["no_collision"], duration=900.0).success
+        stepper.step(speed=3.0, distance=5.0)
+        kill(process)
+        process, idle = begin(**given), Probe(probe.domain)
+        idle.wait(lambda: idle.state == "active")
+        assert idle.change("deactivate")
+        planner.wait("in force", lambda m: m["sender"] == "")
+        planner.wait("request")
+        kept = "manoeuvre kept"  # until Autoware has confirmed its end
+        idle.wait(lambda: idle.text(of_it) and idle.values(of_it)[kept] == "False")
+        assert idle.change("cleanup")
+        idle.close()
+        assert process.stop() == 0
+        assert planner.count("clear") == planner.count("request") == 1
+        process, later = begin(**given), Probe(probe.domain)
+        again = Stepper(later)
+        again.begin(stepper.tick + 20)
+        first = again.step(speed=3.0, distance=30.0)
+        assert of(first, "no_collision").muted and not of(first, "brake").level
+        later.wait_for_status("journal", "OK", "recalled: counts and mutes")
+        assert not later.interventions[-1].active
+        again.steps(3, speed=3.0, distance=30.0)
+        assert planner.count("clear") == planner.count("request") == 1
         assert process.stop() == 0
         later.close()
 

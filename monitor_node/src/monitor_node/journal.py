@@ -18,6 +18,9 @@ FORMAT = 2
 KEEPING = ("autoware", "nav2")
 """Actuators whose stacks keep what they were told; a gate follows the monitor's topics."""
 
+MUTES = ("tick", "mutes", "heard", "reasons")
+"""What a memory tells of mutes, and of when it was."""
+
 NO_ALERTS = Kept(0, ())
 
 
@@ -107,8 +110,17 @@ class Journal:
         return lost
 
     def keep(self, watch: Watch, owing: Sequence[str]) -> None:
-        """Keep the present of a monitor."""
-        self.write(remember(watch), owing)
+        """Keep the present of a monitor; before its first tick, with the mutes of a former life."""
+        memory = remember(watch)
+        if self.left is not None and self.left.memory.get("key") == memory["key"]:
+            former = self.left.memory
+            memory.update((name, former[name]) for name in MUTES if name in former)
+        self.write(memory, owing)
+
+    def settle(self, owing: Sequence[str]) -> None:
+        """Keep what is still in force after an orderly end, beside what was kept last."""
+        if self._last is not None:
+            self.write(self._last[0], owing)
 
     def keep_alerts(self, alerts: Alerts) -> None:
         """Keep what nobody has acknowledged, beside what was kept last."""

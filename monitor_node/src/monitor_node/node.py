@@ -260,13 +260,11 @@ class MonitorNode(ReportingNode):
     def _clear(self) -> None:
         if self._commands is not None:
             self._commands.close()
-        if self._actuators is not None:
-            self._actuators.close()
-            if owing := self._actuators.owing(None):
-                self._warn(
-                    f"what was asked of {' and '.join(owing)} may stay in force: its end was not "
-                    "confirmed when the monitor was cleaned up; look at the robot"
-                )
+        if owing := self._left_in_force(over=True):
+            self._warn(
+                f"what was asked of {' and '.join(owing)} may stay in force: its end was not "
+                "confirmed when the monitor was cleaned up; look at the robot"
+            )
         if self._goals is not None:
             self._goals.close()
         if self._outputs is not None:
@@ -276,6 +274,22 @@ class MonitorNode(ReportingNode):
         self._bounds = self._goals = None
         self._types = {}
 
+    def _left_in_force(self, *, over: bool = False) -> list[str]:
+        """Return which actuators have left something in force, at the end if they are `over`.
+
+        After an orderly end the journal is told, too: what was confirmed since is owed no more.
+        """
+        actuators = self._actuators
+        if actuators is None:
+            return []
+        taken_back = self.runtime is None and actuators.decided
+        if over:
+            actuators.close()
+        owing = actuators.owing(None)
+        if taken_back and self._journal is not None:
+            self._journal.settle(owing)
+        return owing
+
     def _failure(self) -> str:
         """Say why nothing is decided although the node is active; empty if ticks are evaluated."""
         if self._ticker is None or self.runtime is None:
@@ -284,8 +298,7 @@ class MonitorNode(ReportingNode):
 
     def finish(self) -> None:
         """Close all files: the process ends. What was asked of a robot is not taken back."""
-        owing = [] if self._actuators is None else self._actuators.owing(None)
-        if owing:
+        if owing := self._left_in_force():
             self._warn(
                 f"what was asked of {' and '.join(owing)} stays in force: deactivate the node "
                 "first to take it back; with the parameter journal its next life does"

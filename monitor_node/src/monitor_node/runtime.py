@@ -462,8 +462,7 @@ class Runtime:
         self._end_alerts(time_ns, reason)
         self._act(None)
         self.watch.end()  # an orderly end leaves nothing pending
-        if self.journal is not None and self.pacer.started:
-            self._keep()
+        self._keep()
         self.inputs.close()
         self.finish_files()
 

@@ -55,6 +55,13 @@ class Actuators:
         What the monitor file names.
     warn : callable
         Logs a line.
+
+    Attributes
+    ----------
+    present : Demand
+        What is asked for.
+    decided : bool
+        Something was: until then, what a former life has left stays in force.
     """
 
     def __init__(self, node: Node, spec: ActuatorsSpec, warn: Callable[[str], None]) -> None:
@@ -62,7 +69,7 @@ class Actuators:
         self._warn = warn
         self._failures: dict[str, str] = {}
         self.present: Demand = NOTHING
-        self._decided = False
+        self.decided = False
         self.actuators: list[Actuator] = [
             module(name).make(node, section) for name, section in named(spec).items()
         ]
@@ -75,7 +82,7 @@ class Actuators:
 
     def apply(self, request: Request | None) -> None:
         """Act on the request of a tick; None: nothing is asked for."""
-        self.present, self._decided = demand_of(request), True
+        self.present, self.decided = demand_of(request), True
         self._each(lambda actuator: actuator.demand(self.present, time.monotonic()))
 
     def poll(self) -> None:
@@ -83,7 +90,7 @@ class Actuators:
 
         Not before the first tick: that decides on what a former life has left in force.
         """
-        if self._decided:
+        if self.decided:
             self._each(lambda actuator: actuator.poll(time.monotonic()))
 
     def statuses(self, failure: str = "") -> Iterator[Status]:
