@@ -11,7 +11,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from forewarn.errors import ConfigError, ForewarnError
-from forewarn.monitoring.build import with_policies
+from forewarn.monitoring.changed_policy import with_policies
 from forewarn.monitoring.live_session import Watch
 from monitor_node import parameters
 from monitor_node.background import are_compared

@@ -13,8 +13,9 @@ from forewarn.errors import CheckingError, ConfigError
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.specification import compile_spec
 from forewarn.models import CountModel
-from forewarn.monitoring.build import build_monitor, with_section
+from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.carried import tables_of, with_tables
+from forewarn.monitoring.changed_policy import with_section
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import RiskRow

@@ -17,9 +17,8 @@ from forewarn.monitoring.build import (
     CompiledSpec,
     build_monitor,
     build_without_bounds,
-    with_policies,
-    with_section,
 )
+from forewarn.monitoring.changed_policy import with_policies, with_section
 from forewarn.monitoring.evaluate import Chains, EvaluatedTick, Memory, TickResult, evaluate
 from forewarn.monitoring.intervention import AdvisorState, Request, withdraw
 from forewarn.monitoring.live_anomaly import Detector

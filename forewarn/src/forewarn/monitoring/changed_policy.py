@@ -1,0 +1,69 @@
+"""Other policies for the properties of a monitor whose tables are solved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from forewarn.config.sections import PropertySpec
+from forewarn.errors import ConfigError
+from forewarn.monitoring.policy import compile_rules
+from forewarn.monitoring.step import Monitor
+
+
+def with_section(monitor: Monitor, name: str, section: PropertySpec) -> Monitor:
+    """Return the monitor with another policy for one property; tables and automata stay.
+
+    Raises
+    ------
+    ConfigError
+        If the section changes formula or horizon, which the tables depend on.
+    """
+    changed = []
+    for compiled in monitor.properties:
+        if compiled.name == name:
+            before = compiled.spec
+            if (section.formula, section.horizon) != (before.formula, before.horizon):
+                raise ConfigError(
+                    "formula and horizon cannot change while running", key=f"properties.{name}"
+                )
+            if section.figure == "pmin" and before.figure != "pmin":
+                raise ConfigError(
+                    "pmin is computed before the first tick, for properties whose figure it is "
+                    "in the monitor file",
+                    key=f"properties.{name}.figure",
+                    accepted="risk or upper; or pmin in the file",
+                )
+            if section.figure == "expected" and not monitor.fresh(compiled).belief:
+                raise ConfigError(
+                    "expected is followed from the first tick on, for properties whose figure it "
+                    "is in the monitor file, or for all where it has noise",
+                    key=f"properties.{name}.figure",
+                    accepted="risk or upper; or expected in the file, or noise: {}",
+                )
+            for key in ("risk_of", "hold_while"):
+                if getattr(section, key) != getattr(before, key):
+                    raise ConfigError(
+                        f"{key} cannot change while running", key=f"properties.{name}.{key}"
+                    )
+            rules = compile_rules(section, monitor.clock)
+            compiled = replace(compiled, spec=section, rules=rules)
+        changed.append(compiled)
+    spec = monitor.spec.model_copy(
+        update={"properties": {**monitor.spec.properties, name: section}}
+    )
+    return replace(monitor, spec=spec, properties=tuple(changed))
+
+
+def with_policies(monitor: Monitor, changes: Mapping[str, Mapping[str, object]]) -> Monitor:
+    """Return `monitor` with other thresholds, by property.
+
+    Raises
+    ------
+    ConfigError
+        If a value is out of range.
+    """
+    for name, values in changes.items():
+        section = monitor.spec.with_thresholds(name, values).properties[name]
+        monitor = with_section(monitor, name, section)
+    return monitor
