@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from forewarn.config.black_box import BlackBoxSpec, said
 from forewarn.monitoring.black_box import (
@@ -27,6 +27,7 @@ from monitor_node import conversions
 from monitor_node.incident_writer import IncidentWriter
 from monitor_node.inputs import Inputs
 from monitor_node.pacing import Pacer
+from monitor_node.readings import Seen
 
 Arrival = tuple[int, str, bytes]
 TEXT_TYPE = "std_msgs/msg/String"
@@ -35,14 +36,6 @@ SIGNALS_TYPE = "forewarn_msgs/msg/Signals"
 INTERVENTION_TYPE = "forewarn_msgs/msg/Intervention"
 PATIENCE = 10.0
 """Seconds that the end of an activation waits for what is still to be written."""
-
-
-class Seen(NamedTuple):
-    """Names, values and times of all that a tick rests on."""
-
-    names: list[str]
-    values: list[Any]
-    stamps_ns: list[int]
 
 
 class Keeper:

@@ -117,7 +117,7 @@ def statuses(
         Why no ticks are evaluated; empty if they are.
     """
     if runtime.latest is not None and runtime.pacer.last is not None:
-        names, values, _ = runtime.signals()
+        names, values = runtime.watch.monitor.abstraction.signals, runtime.latest.verdict.values
         lasting.signals(runtime.pacer.first, runtime.pacer.last, zip(names, values, strict=True))
     numberless = _numberless(runtime, lasting.unknown)
     yield _model_status(runtime)

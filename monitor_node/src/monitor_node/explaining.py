@@ -16,8 +16,7 @@ from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import Verdict
 from forewarn.signals.clock import Clock, within
 from forewarn.states.abstraction import Past
-
-Signals = tuple[list[str], list[Any], list[int]]
+from monitor_node.readings import Seen
 
 
 class RiskExplanation(NamedTuple):
@@ -46,7 +45,7 @@ def reasons(monitor: Monitor, verdict: Verdict, row: RiskRow) -> Reasons | None:
 def explain(
     monitor: Monitor,
     verdict: Verdict,
-    signals: Signals,
+    signals: Seen,
     row: RiskRow,
     asked: str = NO_ACTION,
     past: Past | None = None,

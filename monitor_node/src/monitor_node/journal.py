@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -176,7 +176,7 @@ class Journal:
                 f"what a former life asked for because of {' and '.join(over)} is over: the "
                 "monitor file has no such property"
             )
-        held = outdated(watch, memory, first)
+        held = outdated(watch, memory, asked, first)
         if held is None:
             raise error
         recall(watch, held, first)
@@ -231,3 +231,19 @@ def carried_over(alerts: Alerts, journal: Journal | None, names: Collection[str]
         for alert in alerts.only(names)
         if not alert.acknowledged
     ]
+
+
+def take_up(
+    journal: Journal | None, watch: Watch, first: int, warn: Callable[[str], None]
+) -> Mapping[str, Any] | None:
+    """Go on where a former life ended, and return its memory; warn of what cannot be recalled."""
+    if journal is None:
+        return None
+    before, memory = journal.lost, None
+    try:
+        memory = journal.recall(watch, first)
+    except ForewarnError as error:
+        warn(f"{journal.path}: not recalled: {error}")
+    if journal.lost != before:
+        warn(journal.lost)
+    return memory

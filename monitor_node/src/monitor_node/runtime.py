@@ -8,15 +8,14 @@ from collections import Counter
 from collections.abc import Callable
 from operator import itemgetter
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from rclpy.subscription import Subscription
 
-from forewarn.errors import ForewarnError
 from forewarn.models import CountModel
 from forewarn.monitoring.alerts import Alerts
 from forewarn.monitoring.carried import PackedTables
-from forewarn.monitoring.evaluate import EvaluatedTick, TickResult
+from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.intervention import Request, withdraw
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import Packed, RecordWriter
@@ -33,33 +32,19 @@ from forewarn.signals.clock import NANOSECONDS
 from monitor_node import conversions
 from monitor_node.actuators.loading import Actuators
 from monitor_node.background import BackgroundBounds, BackgroundLearning
-from monitor_node.black_box import Keeper, Seen
-from monitor_node.grounds import GroundsFinder
+from monitor_node.black_box import Keeper
+from monitor_node.composing import Composed, Composer
 from monitor_node.inputs import Inputs
-from monitor_node.journal import Journal
+from monitor_node.journal import Journal, take_up
 from monitor_node.operator_log import Teller
 from monitor_node.outputs import Outputs, lease
 from monitor_node.pacing import Pacer, Restart, Timing
+from monitor_node.readings import seen_at
 from monitor_node.recording import Recording
 from monitor_node.regrowing import Regrowing
 
 if TYPE_CHECKING:
     from monitor_node.guards.goals import Goals
-
-
-class Composed(NamedTuple):
-    """A tick that is evaluated and ready to be published.
-
-    The serialized risk, the intervention unless it was said before, what both ask for, and what is
-    said of the run, serialized, if it is watched.
-    """
-
-    tick: int
-    evaluated: EvaluatedTick
-    risk: bytes
-    request: Any
-    standing: conversions.Standing
-    anomaly: bytes | None = None
 
 
 class Runtime:
@@ -108,10 +93,9 @@ class Runtime:
         self.reasons: dict[str, str] = {}
         self.failed: dict[str, int] = {}
         self.recording = Recording(record, warn)
-        self._risks = conversions.RiskMessages()
+        self._composer = Composer(watch, inputs, outputs.signature)
         self._composed: Composed | None = None
         self._unsaid: Composed | None = None
-        self._standing: conversions.Standing | None = None
         self._warn, self._teller = warn, teller
         self._actuators = actuators
         self.journal = journal
@@ -123,7 +107,6 @@ class Runtime:
         self.bounds: BackgroundBounds | None = None
         self.black_box: Keeper | None = None
         self.alerts = Alerts()
-        self._grounds = GroundsFinder(watch, inputs)
 
     def announce(self, time_ns: int) -> None:
         """Tell a player on which grid ticks lie, and what is listened to."""
@@ -146,7 +129,7 @@ class Runtime:
         """
         self._advance(now_ns, system_ns)
         self._accept()
-        self._composed = self._compose(self.pacer.next)
+        self._composed = self._composer.compose(self.pacer.next)
 
     def pump(self, now_ns: int, system_ns: int) -> None:
         """Evaluate the ticks that are due at `now_ns`; `system_ns` is the system's clock."""
@@ -252,39 +235,21 @@ class Runtime:
         ]
         return sorted(known, key=itemgetter(0))
 
-    def _compose(self, tick: int) -> Composed:
-        """Evaluate a tick and put its messages together."""
-        evaluated = self.watch.evaluate(tick)
-        result, model = evaluated.result, self.watch.monitor.model
-        digest = "" if model is None else model.digest
-        time_ns = result.verdict.time_ns
-        request = result.request or withdraw(evaluated.memory.advisor, "nothing is asked for")
-        standing, signature = conversions.Standing.of(request), self.outputs.signature
-        said = None
-        if result.request is not None or not standing.same(self._standing):
-            grounds = self._grounds.of(evaluated, request)
-            said = conversions.intervention(time_ns, request, signature, grounds)
-        message = self._risks.fill(time_ns, digest, result.rows, signature, standing)
-        risk, row, anomaly = conversions.serialized(message), result.verdict.anomaly, None
-        if row is not None:
-            anomaly = conversions.serialized(conversions.anomaly(time_ns, row))
-        return Composed(tick, evaluated, risk, said, standing, anomaly)
-
     def _tick(self, tick: int) -> None:
         composed = self._unsaid
         if composed is None:
             composed, self._composed = self._composed, None
             if composed is None or composed.tick != tick:
-                composed = self._compose(tick)
+                composed = self._composer.compose(tick)
             self.watch.commit(composed.evaluated)
             self._unsaid = composed  # if publishing fails, automata must not read the tick twice
         result = composed.evaluated.result
-        self._grounds.after(result.verdict)
+        self._composer.grounds.after(result.verdict)
         self._keep(result.request)
         if composed.request is not None:
             # First, and if it fails no risk follows: a gate stops when the two differ.
             self.outputs.intervention.publish(composed.request)
-            self._standing = composed.standing
+            self._composer.standing = composed.standing
         if self.outputs.anomaly is not None and composed.anomaly is not None:
             self.outputs.anomaly.publish(composed.anomaly)
         self.outputs.risk.publish(composed.risk)
@@ -306,7 +271,7 @@ class Runtime:
             self.failed[failure.where] = tick
         listened = self.outputs.state.get_subscription_count()
         if listened or self.black_box is not None:
-            seen = self._seen(result)
+            seen = seen_at(self.watch, self.pacer.clock, result.verdict)
             if listened:
                 self.outputs.state.publish(conversions.signals(result.verdict.time_ns, *seen))
             if self.black_box is not None:
@@ -331,7 +296,7 @@ class Runtime:
     def _request(self, time_ns: int, request: Request) -> None:
         message = conversions.intervention(time_ns, request, self.outputs.signature)
         self.outputs.intervention.publish(message)
-        self._standing = conversions.Standing.of(request)
+        self._composer.standing = conversions.Standing.of(request)
         self._teller.request(request)
         if self.black_box is not None:
             self.black_box.intervention(time_ns, message)
@@ -348,48 +313,19 @@ class Runtime:
 
     def _recall(self, restart: Restart) -> None:
         """Go on where a former life ended, if there was one."""
-        memory, lost = None, "the monitor was started anew, and nobody knows where it stood"
-        if self.journal is not None:
-            before = self.journal.lost
-            try:
-                memory = self.journal.recall(self.watch, restart.tick)
-            except ForewarnError as error:
-                self._warn(f"{self.journal.path}: not recalled: {error}")
-            if self.journal.lost != before:
-                self._warn(self.journal.lost)
+        lost = "the monitor was started anew, and nobody knows where it stood"
+        memory = take_up(self.journal, self.watch, restart.tick, self._warn)
         if memory is not None:
             self.note(Recall(restart.tick, memory))
         going_on = memory is not None and memory["pending"]
         if self.alerts.go_on(restart.time_ns, "" if going_on else lost):
             self.publish_alerts(restart.time_ns)
 
-    def _seen(self, result: TickResult) -> Seen:
-        """Return signals, then predicates and terminal labels, as of a tick."""
-        names, values, stamps = self.signals()
-        observation = result.verdict.observation
-        vocabulary = self.watch.monitor.abstraction.vocabulary
-        names += [f"predicates.{name}" for name in vocabulary.predicates]
-        names += [f"terminal.{name}" for name in vocabulary.terminals]
-        values += [vocabulary.truth(atom, observation) for atom in vocabulary.atoms]
-        stamps += [result.verdict.time_ns] * len(vocabulary.atoms)
-        return Seen(names, values, stamps)
-
     @property
     def subscriptions(self) -> frozenset[Subscription]:
         """All subscriptions that executors are not to see."""
         extra = frozenset() if self.black_box is None else self.black_box.extra.subscriptions
         return self.inputs.subscriptions | extra
-
-    def signals(self) -> tuple[list[str], list[Any], list[int]]:
-        """Return names, values and times of all signals at the last tick."""
-        assert self.latest is not None
-        tick, values = self.latest.verdict.tick, self.latest.verdict.values
-        monitor, feed = self.watch.monitor, self.watch.session.feed
-        clock, now_ns = self.pacer.clock, self.latest.verdict.time_ns
-        times = [now_ns if age is None else clock.since(now_ns, age) for age in feed.ages(tick)]
-        for derived in monitor.abstraction.derived:
-            times.append(min((times[slot] for slot in derived.arguments), default=now_ns))
-        return list(monitor.abstraction.signals), list(values), times
 
     def _restart(self, restart: Restart) -> None:
         """Begin anew: the clock was seen for the first time, or it has jumped.
@@ -400,7 +336,7 @@ class Runtime:
         self.recording.messages()
         self.watch.restart(restart.tick)
         self.latest = None
-        self._grounds.restart()
+        self._composer.grounds.restart()
         self.failed.clear()
         if restart.jump_ns:
             held = "; alerts go on until they may end" if self.watch.advisor.asking else ""
@@ -414,7 +350,7 @@ class Runtime:
         self.recording.start(start, self.watch)
         self.outputs.events.publish(conversions.event(start))
         self._recall(restart)
-        if self._standing is None and not self.watch.advisor.asking:
+        if self._composer.standing is None and not self.watch.advisor.asking:
             # Whoever still holds an intervention of a former life is told that it is over.
             told = withdraw(self.watch.advisor, "the monitor was activated")
             self._request(restart.time_ns, told)

@@ -17,7 +17,7 @@ from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
 from forewarn.monitoring.build import compile_spec
-from forewarn.monitoring.checkpoint import outdated, recall, remember
+from forewarn.monitoring.checkpoint import asking, outdated, recall, remember
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.policy import RESTING, Level
 from forewarn.monitoring.risk_rows import RiskRow, same_bits
@@ -372,27 +372,29 @@ def test_a_memory_of_any_age_takes_no_intervention_back(first: int) -> None:
     watch = Watch(compiled, learned(), {})
     with pytest.raises(RecordingError, match="ticks old"):
         recall(watch, memory, first, 60.0)
-    held = outdated(watch, memory, first)
+    held = outdated(watch, memory, asking(watch, memory), first)
     recall(watch, json.loads(json.dumps(held, allow_nan=False)), first)
     request = watch.tick(first).request
     assert request is not None
     assert (request.action, request.active, request.id) == ("EMERGENCY_STOP", True, 1)
     levels = [row.level for row in ticks(watch, first + 1, first + 12, near=0.0)]
     assert levels == [Level.ACT] * 5 + [Level.WARN] * 6, "as after a jump of the clock"
-    assert outdated(watch, {**memory, "mode": "observe"}, first) is None, "nothing was asked for"
-    assert outdated(watch, {**memory, "advisor": [1, False]}, first) is None
+    assert asking(watch, memory)
+    assert not asking(watch, {**memory, "mode": "observe"})
+    assert not asking(watch, {**memory, "advisor": [1, False]})
+    assert outdated(watch, memory, {}, first) is None
 
 
 def test_an_old_memory_brings_no_alert_back_that_was_muted() -> None:
     before = Watch(COMPILED, learned(), {})
     ticks(before, 10, 14)
     before.mute(["stop"], 60.0)
-    assert outdated(before, remember(before), 900_000) is None
+    assert not asking(before, remember(before))
     nameless = {key: value for key, value in remember(before).items() if key != "names"}
     with pytest.raises(RecordingError, match="another monitor file"):
-        outdated(before, {**nameless, "key": "other"}, 900_000)
+        asking(before, {**nameless, "key": "other"})
     with pytest.raises(RecordingError, match="makes no sense"):
-        outdated(before, {**remember(before), "properties": [1]}, 900_000)
+        asking(before, {**remember(before), "properties": [1]})
 
 
 def test_an_end_leaves_nothing_for_the_next_activation(watch: Watch) -> None:

@@ -259,7 +259,9 @@ def asking(watch: Watch, memory: Mapping[str, Any]) -> dict[str, PolicyState]:
     return {name: policy for name, policy in policies.items() if policy.level and name not in muted}
 
 
-def outdated(watch: Watch, memory: Mapping[str, Any], first: int) -> Memory | None:
+def outdated(
+    watch: Watch, memory: Mapping[str, Any], asked: Mapping[str, PolicyState], first: int
+) -> Memory | None:
     """Return what a memory still tells, however old it is: that alerts had not ended.
 
     Nobody has seen them end. So they go on as after a jump of the clock, and end by their rules;
@@ -273,6 +275,8 @@ def outdated(watch: Watch, memory: Mapping[str, Any], first: int) -> Memory | No
         The new life, before its first tick.
     memory : mapping
         What `remember` returned.
+    asked : mapping of str to PolicyState
+        What `asking` found in it.
     first : int
         The next tick.
 
@@ -284,9 +288,8 @@ def outdated(watch: Watch, memory: Mapping[str, Any], first: int) -> Memory | No
     Raises
     ------
     RecordingError
-        As `asking` does.
+        If the memory makes no sense.
     """
-    asked = asking(watch, memory)
     if not asked.keys() & set(watch.names):
         return None
     try:

@@ -1,0 +1,73 @@
+"""One tick of the monitor as messages, ready to be published."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from forewarn.monitoring.evaluate import EvaluatedTick
+from forewarn.monitoring.intervention import withdraw
+from forewarn.monitoring.live_session import Watch
+from monitor_node import conversions
+from monitor_node.grounds import GroundsFinder
+from monitor_node.inputs import Inputs
+
+
+class Composed(NamedTuple):
+    """A tick that is evaluated and ready to be published.
+
+    The serialized risk, the intervention unless it was said before, what both ask for, and what is
+    said of the run, serialized, if it is watched.
+    """
+
+    tick: int
+    evaluated: EvaluatedTick
+    risk: bytes
+    request: Any
+    standing: conversions.Standing
+    anomaly: bytes | None = None
+
+
+class Composer:
+    """Evaluates ticks and puts their messages together.
+
+    Parameters
+    ----------
+    watch : Watch
+        The monitor and its memory, which changes only when a tick is committed.
+    inputs : Inputs
+        Its topics.
+    signature : Signature
+        Who speaks.
+
+    Attributes
+    ----------
+    grounds : GroundsFinder
+        Says what interventions rest on.
+    standing : Standing or None
+        What was said last; None before anything was.
+    """
+
+    def __init__(self, watch: Watch, inputs: Inputs, signature: conversions.Signature) -> None:
+        self._watch = watch
+        self._signature = signature
+        self._risks = conversions.RiskMessages()
+        self.grounds = GroundsFinder(watch, inputs)
+        self.standing: conversions.Standing | None = None
+
+    def compose(self, tick: int) -> Composed:
+        """Evaluate a tick and put its messages together."""
+        evaluated = self._watch.evaluate(tick)
+        result, model = evaluated.result, self._watch.monitor.model
+        digest = "" if model is None else model.digest
+        time_ns = result.verdict.time_ns
+        request = result.request or withdraw(evaluated.memory.advisor, "nothing is asked for")
+        standing, signature = conversions.Standing.of(request), self._signature
+        said = None
+        if result.request is not None or not standing.same(self.standing):
+            grounds = self.grounds.of(evaluated, request)
+            said = conversions.intervention(time_ns, request, signature, grounds)
+        message = self._risks.fill(time_ns, digest, result.rows, signature, standing)
+        risk, row, anomaly = conversions.serialized(message), result.verdict.anomaly, None
+        if row is not None:
+            anomaly = conversions.serialized(conversions.anomaly(time_ns, row))
+        return Composed(tick, evaluated, risk, said, standing, anomaly)
