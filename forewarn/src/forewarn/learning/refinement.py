@@ -12,7 +12,6 @@ held-out runs no better.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from operator import itemgetter
@@ -25,8 +24,6 @@ from forewarn.checking.critical import critical_subsystem
 from forewarn.checking.probable_paths import Path, probable_paths, with_start
 from forewarn.checking.process_bounds import Choosing, Query, counted_process
 from forewarn.errors import CheckingError
-from forewarn.expressions import parse_expression
-from forewarn.learning.candidates import Examples
 from forewarn.learning.concrete import Condition
 from forewarn.learning.linked import Compile, link
 from forewarn.learning.refined import (
@@ -45,16 +42,15 @@ from forewarn.learning.refined import (
     Trace,
     Way,
 )
-from forewarn.learning.trees import Choice, Grower, Growth
+from forewarn.learning.splitting import Splitter
+from forewarn.learning.trees import Choice, Growth
 from forewarn.models.chain import Floats
 from forewarn.models.process import Mask, Step, count_actions, ordered
-from forewarn.models.trie import Concrete
-from forewarn.states.tree.nodes import MAX_DEPTH, Leaf, Node, Split, paths
+from forewarn.states.tree.nodes import Leaf, Node, Split
 
 REST = "(rest)"
 PATHS = 64
 SHOWN = 5
-MOST_EXAMPLES = 20_000
 Told = Callable[[int, Answer], object]
 
 
@@ -85,9 +81,6 @@ class Refiner:
         compile_condition: Compile,
         groups: Sequence[Hashable] | None = None,
     ) -> None:
-        self._variables = tuple(variables)
-        self._held_out = held_out
-
         def compiled(text: str) -> Condition:
             return BEFORE[text] if text in BEFORE else compile_condition(text)
 
@@ -100,10 +93,10 @@ class Refiner:
             )
         if not self._linked.initial():
             raise CheckingError("no run begins in a known state", accepted="known variables")
-        trie = self._linked.trie
-        self._first_runs = trie.first_runs()  # no split moves an endpoint
-        ordered_runs = zip(trie.numbers(runs), groups or range(len(runs)), strict=True)
-        self._groups = [group for _, group in sorted(ordered_runs, key=itemgetter(0))]
+        numbers = self._linked.trie.numbers(runs)
+        ordered_runs = zip(numbers, groups or range(len(runs)), strict=True)
+        of_runs = [group for _, group in sorted(ordered_runs, key=itemgetter(0))]
+        self._splitter = Splitter(self._linked, variables, of_runs, held_out)
 
     def refine(self, question: Question, limits: Limits, told: Told = lambda *_: None) -> Refined:
         """Split leaves until the bound holds, is really broken, or nothing helps.
@@ -171,7 +164,7 @@ class Refiner:
             float(weights @ found.lower),
             float(weights @ found.upper),
             self._leaves,
-            self._loss(),
+            self._splitter.loss(),
         )
         actions = tuple(counted.actions[choice] for choice in found.policy)
         return _Made(
@@ -241,23 +234,16 @@ class Refiner:
         for leaf in sorted(lost, key=lambda name: (-lost[name], name)):
             if lost[leaf] <= 0:
                 break
-            choice = self._best(leaf, growth)
+            choice = self._splitter.best(leaf, growth)
             if choice is None or (leaf, choice.condition) in rejected:
                 continue
-            if not self._helps(leaf, choice.condition):
+            if not self._splitter.helps(leaf, choice.condition):
                 rejected.append((leaf, choice.condition))
                 continue
             path = self._path_through(leaf, made)
-            self._linked.split(leaf, choice.condition, *self._names(leaf))
+            self._linked.split(leaf, choice.condition, *self._splitter.names(leaf))
             return leaf, choice, path
         return None
-
-    def _names(self, leaf: str) -> tuple[str, str]:
-        """Return the names of the leaves that a leaf is split into."""
-        stem = leaf
-        while {f"{stem}_y", f"{stem}_n"} & self._linked.by_leaf.keys():
-            stem += "_"
-        return f"{stem}_y", f"{stem}_n"
 
     def _path_through(self, leaf: str, made: _Made) -> tuple[tuple[str, ...], float]:
         vertex = self._linked.by_leaf[leaf].vertex
@@ -266,87 +252,6 @@ class Refiner:
             if vertex in vertices:
                 return self._named(vertices, actions), path.probability
         return (), 0.0
-
-    def _best(self, leaf: str, growth: Growth) -> Choice | None:
-        """Return what best tells apart how the states of a leaf go on."""
-        trie = self._linked.trie
-        rows: list[tuple[Concrete, Hashable, Hashable]] = []
-        for endpoint in sorted(self._linked.by_leaf[leaf].endpoints):
-            for there in trie.following(endpoint):
-                edge = (trie.action[there], self._linked.vertex(there))
-                first = self._first_runs[there]
-                through = self._groups[first : first + trie.runs[there]]
-                rows += [(trie.state[endpoint], edge, group) for group in through]
-            if len(rows) > MOST_EXAMPLES:
-                break
-        states, kinds, groups = zip(*rows, strict=True) if rows else ((), (), ())
-        if len({*kinds}) < 2:
-            return None
-        known = self._known(leaf)
-        columns = zip(self._variables, zip(*states, strict=True), strict=False)
-        asked = {name: column for name, column in columns if name in known}
-        number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
-        numbers = [number[group] for group in groups]
-        examples = Examples(asked, kinds, numbers)
-        path = self._path(leaf)
-        if len(path) >= MAX_DEPTH or not asked:
-            return None
-        used = [] if growth.reuse else [n for text in path for n in parse_expression(text).names]
-        return Grower(examples, growth).best_split(np.arange(len(rows)), used)
-
-    def _known(self, leaf: str) -> set[str]:
-        """Return the variables that are known at all moments of a leaf.
-
-        Who asks another one loses the moments at which it is unknown, and their steps: a bound
-        would hold since nobody looks any more.
-        """
-        trie = self._linked.trie
-        states = [trie.state[endpoint] for endpoint in self._linked.by_leaf[leaf].endpoints]
-        columns = zip(self._variables, zip(*states, strict=True), strict=False)
-        return {name for name, column in columns if all(v is not None and v == v for v in column)}
-
-    def _path(self, leaf: str) -> list[str]:
-        """Return the conditions of the tree on the path to a leaf."""
-        [path] = [path for found, path in paths(self._linked.tree) if found.name == leaf]
-        return [text for text, _ in path if text not in BEFORE]
-
-    def _helps(self, leaf: str, condition: str) -> bool:
-        """Tell whether a split predicts better how held-out runs go on: action and next leaf."""
-        linked, trie = self._linked, self._linked.trie
-        says = linked.condition(condition)
-        whole: Counter[Hashable] = Counter()
-        parts: dict[bool | None, Counter[Hashable]] = {}
-        for endpoint in linked.by_leaf[leaf].endpoints:
-            part = parts.setdefault(says(trie.state[endpoint]), Counter())
-            for there in trie.following(endpoint):
-                edge = (trie.action[there], linked.leaf_of(trie.state[there]))
-                whole[edge] += trie.runs[there]
-                part[edge] += trie.runs[there]
-        if None in parts:  # moments at which it is unknown would be lost
-            return False
-        before = after = 0.0
-        for state, action, following in self._tested():
-            if linked.leaf_of(state) == leaf:
-                edge, outcome = (action, linked.leaf_of(following)), says(state)
-                before += _bits(whole, edge)
-                after += _bits(whole if outcome is None else parts.get(outcome, whole), edge)
-        return after < before - 1e-9
-
-    def _tested(self) -> Iterator[tuple[Concrete, str, Concrete]]:
-        for run in self._held_out:
-            for (_, state), (action, following) in itertools.pairwise(run):
-                yield state, action, following
-
-    def _loss(self) -> float:
-        counts: dict[str | None, Counter[Hashable]] = {}
-        for edge, number in self._linked.counts.items():
-            leaf = self._linked.by_vertex[edge.state].leaf
-            counts.setdefault(leaf, Counter())[edge.action] += number
-        bits = [
-            _bits(counts.get(self._linked.leaf_of(state), Counter()), action)
-            for state, action, _ in self._tested()
-        ]
-        return float(np.mean(bits)) if bits else float("nan")
 
     def _ended(
         self,
@@ -430,9 +335,3 @@ class _Made(NamedTuple):
     actions: tuple[str, ...]
     values: Floats
     answer: Answer
-
-
-def _bits(counts: Counter[Hashable], kind: Hashable) -> float:
-    """Return the logarithmic loss of what followed, with mass for what was never seen."""
-    total, kinds = sum(counts.values()), len(counts)
-    return float(-np.log2((counts[kind] + 0.5) / (total + 0.5 * (kinds + 1))))
