@@ -141,6 +141,33 @@ def test_what_is_older_than_allowed_is_not_recalled(tmp_path: Path) -> None:
     assert journal.left is None
 
 
+@pytest.mark.parametrize("formula", ["0:0.5", "0:0.4"])
+def test_an_orderly_end_before_the_first_tick_keeps_mutes_alone(
+    tmp_path: Path, formula: str
+) -> None:
+    path, before = tmp_path / "journal", watch(5, 1.0)
+    before.mute(["rule"], 60.0, "works")
+    Journal(path, 2.0).keep(before, ["nav2"])
+    assert Journal(path, 2.0).left.memory["pending"]  # type: ignore[union-attr]
+    idler = Watch(
+        compile_spec(parse_spec(parse_document(TEXT.replace("0:0.5", formula)))), None, {}
+    )
+    journal = Journal(path, 2.0, ["nav2"])
+    idler.end()
+    journal.keep(idler, ["nav2"])
+    assert Journal(path, 2.0).left.owing == ("nav2",)  # type: ignore[union-attr]
+    journal.settle([])  # once it is confirmed
+    last, after = Journal(path, 2.0, ["nav2"]), watch()
+    assert last.left is not None and last.left.owing == ()
+    if formula == "0:0.4":  # whose mutes mean another rule
+        assert not last.left.memory["mutes"]
+        return
+    assert last.recall(after, 25) is not None
+    assert last.recalled == "counts and mutes of tick 5"
+    assert [muted.name for muted in after.silenced()] == ["rule"]
+    assert remember(after)["properties"] == remember(watch())["properties"]
+
+
 ACTING = TEXT.replace("horizon: 1.0", "horizon: 1.0, thresholds: {act: 0.3}, enter: 1")
 ACTING += "mode: act\n"
 
