@@ -70,10 +70,6 @@ def test_lists_seven_packages_at_the_top(repository: Path, tmp_path: Path) -> No
     assert listed(repository, tmp_path) == PACKAGES
 
 
-def test_lists_seven_packages_in_a_workspace(workspace: Path) -> None:
-    assert listed(workspace, workspace) == PACKAGES
-
-
 @pytest.mark.parametrize("mode", [[], ["--symlink-install"]], ids=["copies", "symlinks"])
 def test_workspace_builds_what_ros2_run_and_launch_look_for(
     workspace: Path, mode: list[str]
