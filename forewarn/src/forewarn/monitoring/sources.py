@@ -15,13 +15,13 @@ from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty
 from forewarn.monitoring.verdict import Verdict
 from forewarn.signals.clock import NANOSECONDS, Clock
+from forewarn.states.abstraction import Abstraction
+from forewarn.states.condition import rests_on
 
 LONGEST = 60
 """Characters of a value in a message."""
 MOST_SAID = 6
 """Signals in a sentence; fields have them all."""
-
-Signals = tuple[Sequence[str], Sequence[Any], Sequence[int]]
 
 
 class Source(NamedTuple):
@@ -92,20 +92,8 @@ def sources_of(
         for derived in abstraction.derived
     }
     topics = {source.name: source.topic for source in abstraction.sources}
-    aged: dict[str, int | None] = dict(
-        zip((source.name for source in abstraction.sources), ages, strict=True)
-    )
-    for derived in abstraction.derived:  # each after what it needs
-        found = [aged[name] for name in needs[derived.name]]
-        known = [age for age in found if age is not None]
-        aged[derived.name] = max(known) if found and len(known) == len(found) else None
-        if not found:
-            aged[derived.name] = 0
-    wanted, waiting = dict[str, None](), sorted(abstraction.deciding, key=names.index)
-    while waiting:
-        name = waiting.pop(0)
-        wanted[name] = None
-        waiting += [one for one in needs.get(name, ()) if one not in wanted]
+    aged = _ages(abstraction, needs, ages)
+    wanted = rests_on(abstraction, sorted(abstraction.deciding, key=names.index))
     values = dict(zip(names, verdict.values, strict=True))
     found_sources = []
     for name in wanted:
@@ -132,6 +120,20 @@ def sources_of(
             )
         )
     return tuple(sorted(found_sources, key=lambda source: source.known))
+
+
+def _ages(
+    abstraction: Abstraction, needs: Mapping[str, Sequence[str]], ages: Sequence[int | None]
+) -> dict[str, int | None]:
+    """Return how old all signals are: a derived one as old as the oldest that it needs."""
+    aged: dict[str, int | None] = dict(
+        zip((source.name for source in abstraction.sources), ages, strict=True)
+    )
+    for derived in abstraction.derived:  # each after what it needs
+        found = [aged[name] for name in needs[derived.name]]
+        known = [age for age in found if age is not None]
+        aged[derived.name] = max(known, default=0) if len(known) == len(found) else None
+    return aged
 
 
 def _short(value: Any) -> str:
