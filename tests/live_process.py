@@ -8,20 +8,27 @@ import functools
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import cycle
 from pathlib import Path
 from typing import IO, Any
 
+from forewarn_ros.process import END
+
 LIMIT = 240.0
+STACKS = signal.SIGUSR1
+OF_STATUS = ("Name", "State", "SigBlk", "SigPnd", "ShdPnd")
 PRELOADED = Path(__file__).with_name("preloaded.py")
 TURNS = cycle(range(0, 29, 2))
+ALL: weakref.WeakSet[Process] = weakref.WeakSet()
 DOMAINS = (*range(91, 102), *range(215, 233))  # their ports are no ephemeral ones on Linux
 PORTS, FIRST_PORT = 250, 7400  # of a domain, by the RTPS specification 9.6.1.1
 
@@ -117,8 +124,8 @@ class Forked:
         name: str,
         arguments: list[str],
         env: Mapping[str, str],
-        output: IO[str],
-        errors: IO[str] | None = None,
+        output: IO[Any],
+        errors: IO[Any] | None = None,
         module: bool = False,
     ) -> None:
         fixed = ((name, env.get(name)) for name in ("LD_LIBRARY_PATH", "PYTHONPATH"))
@@ -160,6 +167,15 @@ class Forked:
         """End it without asking."""
         self.send_signal(signal.SIGKILL)
 
+    def holders(self) -> list[int]:
+        """Return the processes that hold the pipe by which its end is noticed."""
+        pipe, found = os.readlink(f"/proc/self/fd/{self._life}"), []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # it may end meanwhile, or be another user's
+                if any(os.readlink(file) == pipe for file in (folder / "fd").iterdir()):
+                    found.append(int(folder.name))
+        return [pid for pid in found if pid != os.getpid()]
+
 
 class Process:
     """An executable of monitor_node in its own process; its output can be waited for."""
@@ -167,27 +183,50 @@ class Process:
     def __init__(
         self, executable: str, domain: int, parameters: Mapping[str, Any], *more: str
     ) -> None:
-        self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115
         arguments = ["--ros-args"]
         for name, value in parameters.items():
             arguments += ["-p", f"{name}:={json.dumps(value)}"]
         self.process = Forked(executable, [*arguments, *more], environment(domain), self._output)
+        ALL.add(self)
 
     @property
     def output(self) -> str:
         """All that it has written so far."""
-        self._output.seek(0)
-        return self._output.read()
+        # The process writes at the position of a file that it shares with us: leave that alone.
+        file = self._output.fileno()
+        return os.pread(file, os.fstat(file).st_size, 0).decode(errors="replace")
 
     def wait(self, limit: float = LIMIT) -> int:
         """Wait for its end and return its exit code."""
-        return self.process.wait(limit)
+        try:
+            return self.process.wait(limit)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it has not ended: {self.stacks()}{self.output}") from None
+
+    def stacks(self) -> str:
+        """Return where all its threads are: what to look at when it does not go on."""
+        pid = self.process.pid
+        told = [f"process {pid}; who holds its pipe: {self.process.holders()}"]
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):  # a thread may end meanwhile
+                status = (task / "status").read_text().splitlines()
+                kept = " ".join(line for line in status if line.startswith(OF_STATUS))
+                told.append(f"{task.name}: {kept} {(task / 'wchan').read_text()}".expandtabs(1))
+        self.process.send_signal(STACKS)  # preloaded.py has it written to the output
+        if debugger := shutil.which("gdb"):
+            command = [debugger, "-p", str(pid), "-batch", "-ex", "thread apply all bt 40"]
+            told.append(subprocess.run(command, capture_output=True, text=True).stdout)
+        else:
+            with suppress(subprocess.TimeoutExpired):  # time to write
+                self.process.wait(2.0)
+        return "\n".join([*told, ""])
 
     def stop(self) -> int:
         """Interrupt it, as Ctrl-C does, and return its exit code."""
         self.process.send_signal(signal.SIGINT)
         try:
-            return self.process.wait(LIMIT)
+            return self.wait(END - 10.0)  # before it ends by itself, whatever hangs
         finally:
             if self.process.poll() is None:
                 self.process.kill()
@@ -202,6 +241,12 @@ class Process:
         self._output.close()
         print(written)  # pytest shows it when the test fails
         assert "Traceback" not in written
+
+
+def standstill() -> str:
+    """Return where all threads of the processes are that have not ended, and what they wrote."""
+    alive = [process for process in ALL if process.process.poll() is None]
+    return "".join(f"\n{process.stacks()}{process.output}" for process in alive)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from forewarn_msgs.msg import Arrivals, Intervention, Risk, RiskArray
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
-from live_process import LIMIT, Process, environment, free_domain
+from live_process import LIMIT, Process, environment, free_domain, standstill
 from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParametersAtomically
 from rclpy.context import Context
@@ -100,7 +100,7 @@ class Probe:
         end = time.monotonic() + limit
         while not (found := condition()):
             told = what if isinstance(what, str) else what()
-            assert time.monotonic() < end, f"in vain: {told or condition}"
+            assert time.monotonic() < end, f"in vain: {told or condition}{standstill()}"
             self.executor.spin_once(timeout_sec=0.05)
         return found
 
@@ -311,7 +311,7 @@ class Stepper:
         # /clock is best effort on the receiving side: say it again until it has an effect.
         end = time.monotonic() + LIMIT
         while not heard():
-            assert time.monotonic() < end, f"in vain: /clock {moment}"
+            assert time.monotonic() < end, f"in vain: /clock {moment}{standstill()}"
             self._clock.publish(Clock(clock=moment))
             again = time.monotonic() + 0.5
             while not heard() and time.monotonic() < again:

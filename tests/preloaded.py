@@ -15,6 +15,7 @@ process that has ended.
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import importlib.util
 import json
 import os
@@ -79,6 +80,7 @@ def become(request: dict[str, Any], output: int, errors: int, alive: int) -> Non
         os.dup2(file, standard)
         os.close(file)
     os.set_inheritable(alive, False)
+    faulthandler.register(signal.SIGUSR1)  # where does it hang? see live_process.py
 
 
 if __name__ == "__main__":

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from live_process import LIMIT, Process, environment
-from live_ros import monitor_parameters
+from live_process import LIMIT, Process, environment, standstill
+from live_ros import Probe, monitor_parameters
 from small_world import GATED, MONITOR
 
 from forewarn.assessment.record_replay import replay_record
 from forewarn_ros.process import SIGNALS, Interrupt
 
 pytestmark = pytest.mark.ros
-SIGNALLED = Path(__file__).resolve().parents[1] / "signalled.py"
+IMPATIENT = "from forewarn_ros import process\nprocess.END = process.LAST = 1.0\n"
+HANGS = f"""\
+{IMPATIENT}
+import ctypes, time
+mutex, libc = ctypes.create_string_buffer(64), ctypes.CDLL(None)
+def hang(library):
+    while True:
+        library.pthread_mutex_lock(mutex)  # it is locked by the first time
+with process.Interrupt() as interrupt:
+    print("ready", flush=True)
+"""
+SIGNALLED = PathSIGNALLED = Path(__file__).resolve().parents[1] / "signalled.py"
 
 
 def run(
@@ -124,6 +137,8 @@ def interrupt() -> Iterator[Interrupt]:
     before = {number: signal.getsignal(number) for number in SIGNALS}
     with Interrupt() as held:
         yield held
+    faulthandler.cancel_dump_traceback_later()
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
     for number, handler in before.items():
         signal.signal(number, handler)
 
@@ -159,3 +174,61 @@ def test_another_error_that_is_made_of_a_signal_is_none(interrupt: Interrupt) ->
             raise TypeError("cannot be converted") from None
     with pytest.raises(ZeroDivisionError), Interrupt().raising():
         _ = 1 / 0
+
+
+@pytest.mark.parametrize(
+    ("lines", "number", "code"),
+    [
+        pytest.param(["hang(libc)"], signal.SIGINT, 1, id="before it was told"),
+        pytest.param(
+            ["while not interrupt.told: time.sleep(0.01)", "hang(ctypes.PyDLL(None))"],
+            signal.SIGTERM,
+            1,
+            id="and holds the interpreter",
+        ),
+        pytest.param(
+            ["libc.on_exit(libc.pause, None)", "while not interrupt.told: time.sleep(0.01)"],
+            signal.SIGINT,
+            -signal.SIGALRM,
+            id="when the interpreter is gone",
+        ),
+    ],
+)
+def test_a_process_that_hangs_ends(lines: list[str], number: signal.Signals, code: int) -> None:
+    command = [sys.executable, "-c", HANGS + "".join(f"    {line}\n" for line in lines)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(number)
+        _, told = process.communicate(timeout=LIMIT)
+    assert process.returncode == code
+    assert ("in hang" in told.decode()) == (code == 1)
+
+
+def test_a_monitor_whose_output_nobody_reads_ends(world: Path, domain: int, probe: Probe) -> None:
+    unread, full = os.pipe()
+    os.set_blocking(full, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(full, b"x")
+    os.set_blocking(full, True)
+    command = [sys.executable, "-c", f"{IMPATIENT}from monitor_node.main import main; main()"]
+    with subprocess.Popen(command, stderr=full, env=environment(domain)) as process:
+        probe.wait(lambda: "monitor" in probe.node.get_node_names(), "a monitor")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(LIMIT) == -signal.SIGALRM
+    os.close(unread)
+    os.close(full)
+
+
+def test_a_process_that_does_not_go_on_tells_where_it_is(
+    world: Path, domain: int, probe: Probe
+) -> None:
+    process = Process("main", domain, monitor_parameters(world, autostart=False))
+    probe.wait(lambda: "unconfigured; next" in process.output, "a node")
+    with pytest.raises(AssertionError, match=f"process {process.process.pid}; who holds") as told:
+        process.wait(0.0)
+    assert f"\n{process.process.pid}: Name: " in str(told.value)  # each thread, by the kernel
+    assert "process.py" in process.output and " in spin\n" in process.output  # and by Python
+    assert process.stop() == 0
+    assert not standstill()

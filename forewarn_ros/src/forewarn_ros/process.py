@@ -3,11 +3,17 @@
 rclpy's own handlers shut the context down at once, whatever is being done with it at the moment: a
 message that is published, a node that is made or destroyed then fails. So rclpy is given no signals
 (`middleware`). They are taken note of here, and loops look whether there was one.
+
+A process that was told to end does so, whatever hangs in it or in the middleware: after `END` it
+writes the stacks of its threads and exits with 1. Where that hangs too, SIGALRM ends it.
 """
 
 from __future__ import annotations
 
+import faulthandler
+import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -18,6 +24,9 @@ from typing import Any
 WAKE = 0.5
 """Seconds for which nothing is waited for at a time, so that a signal is noticed."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+END, LAST = 60.0, 5.0
+"""Seconds that a process has to end when it was told to, and what it then has to write where it
+hangs. ROS 2's launch kills after 10 s, systemd after 90 s; nobody does after Ctrl-C."""
 LOOK, LOOK_NS = 0.1, 50_000_000
 """How often it is looked whether the system's clock was set back, and by how much that counts."""
 
@@ -38,13 +47,25 @@ class Interrupt:
     def __init__(self) -> None:
         self.told = False
         self._raises = False
+        self._bell: int | None = None
 
     def __enter__(self) -> Interrupt:
+        if self._bell is None:  # a console script has entered it before its executable does
+            heard, self._bell = os.pipe()
+            os.set_blocking(self._bell, False)
+            self._listener = threading.Thread(
+                target=_listen, args=(heard,), name="signals", daemon=True
+            )
+            self._listener.start()
+            signal.set_wakeup_fd(self._bell, warn_on_full_buffer=False)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
         for number in SIGNALS:
             signal.signal(number, self._on_signal)
         return self
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if not self.told:
+            _end_in_time()
         self.told = True
         if self._raises:
             self._raises = False
@@ -74,11 +95,32 @@ class Interrupt:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
+        if self._bell is not None:
+            signal.set_wakeup_fd(-1)
+            os.close(self._bell)
+            self._listener.join()
+            self._bell = None
         if self.told:
             # Ctrl-C often comes twice, from the terminal and from `ros2 launch`; an interpreter
             # that takes itself down has no handlers any more, and would die of the second.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         return self.told and isinstance(error, KeyboardInterrupt)
+
+
+def _listen(heard: int) -> None:
+    """Hear of a signal even if the main thread hangs, which alone would be told by Python."""
+    with open(heard, "rb", buffering=0) as file:
+        while told := file.read(1):
+            if told[0] in SIGNALS:
+                _end_in_time()
+                file.readall()  # what comes more often postpones nothing
+
+
+def _end_in_time() -> None:
+    # Neither needs the interpreter, which what hangs may hold.
+    signal.setitimer(signal.ITIMER_REAL, END + LAST)
+    if sys.stderr is not None:
+        faulthandler.dump_traceback_later(END, exit=True)
 
 
 @contextmanager
