@@ -7,12 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from acting import ESCALATING, Live, alert, calm, config
 from live_ros import Probe, Process, Stepper, monitor_parameters
 from planners import Planner
+from rclpy.node import NodeNameNonExistentError
 from small_world import MONITOR
 
 pytestmark = pytest.mark.ros
@@ -224,10 +226,21 @@ def test_who_only_observes_has_nothing_to_act_with(
         stepper.begin()
         alert(stepper, 2)
         assert not any(intervention.active for intervention in probe.interventions)
-        topics = dict(probe.node.get_publisher_names_and_types_by_node("monitor", "/"))
-        clients = dict(probe.node.get_client_names_and_types_by_node("monitor", "/"))
-        assert "/monitor/output/risk" in topics
-        assert not [name for name in {**topics, **clients} if name.startswith(("/plan", "/api"))]
+
+        def named(what: str) -> set[str]:
+            with suppress(NodeNameNonExistentError):
+                ask = getattr(probe.node, f"get_{what}_names_and_types_by_node")
+                return {name for name, _ in ask("monitor", "/")}
+            return set()
+
+        def all_known() -> bool:
+            """Wait for the graph, which may come after the verdicts; actuators precede services."""
+            known = named("publisher") | named("service")
+            return {"/monitor/output/risk", "/monitor/load_model"} <= known
+
+        probe.wait(all_known, "what the monitor publishes and serves")
+        names = named("publisher") | named("client")
+        assert not [name for name in names if name.startswith(("/plan", "/api"))]
 
 
 LOADED = """
