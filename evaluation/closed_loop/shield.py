@@ -39,7 +39,7 @@ from evaluation.harness.advice import Advised, Exploring, Log, held_process
 from evaluation.harness.command import Seeds, command
 from evaluation.harness.control import Library, Policies
 from evaluation.harness.episodes import Episodes, read_lines, write_lines
-from evaluation.harness.page import put, resampled, rounded, table, told, write_json
+from evaluation.harness.page import OUT, publish, resampled, rounded, table, told
 from evaluation.sumo.network import EGO_TYPE, Scenario
 from forewarn.config import MonitorSpec
 from forewarn.config.sections import BoundsSpec, ShieldSpec
@@ -246,11 +246,10 @@ def main(
     pairs = {name: list(zip(*pair, strict=True)) for name, pair in trips.by_arm(seeds).items()}
     rows = {name: summary(pair) for name, pair in pairs.items()}
     driven = [one["seed"] for one, _ in pairs[NOBODY]]
-    write_json(output, {"seeds": driven, "model": model.fingerprint, "arms": rows})
-    print(table_of(rows))
+    made = {"seeds": driven, "model": model.fingerprint, "arms": rows}
+    publish(mark, table_of(rows), made, output, OUT / "closed_loop", write=write)
     if write:
         trips.keep(kept)
-        put(mark, table_of(rows))
 
 
 if __name__ == "__main__":

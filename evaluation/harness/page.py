@@ -79,16 +79,20 @@ def replaced(page: str, name: str, text: str) -> str:
     return f"{before}{begin}\n{text.strip()}\n\n{end}{after}"
 
 
+OUT = Path("out")
+"""Where studies keep figures that are not published."""
+
+
 def publish(
-    mark: str, text: str, found: Any, published: Path, folder: Path, *,
+    mark: str | None, text: str, found: Any, published: Path, folder: Path, *,
     write: bool, within: str | None = None,
 ) -> None:  # fmt: skip
     """Print what a study found and keep its figures, without `write` where nothing is published.
 
     Parameters
     ----------
-    mark : str
-        The section of the page that the text is for.
+    mark : str or None
+        The section of the page that the text is for; None if the caller puts it there, or nobody.
     published : Path
         The figures that the page shows; they and the page are written with `write` alone.
     folder : Path
@@ -100,7 +104,7 @@ def publish(
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, found, within=within)
     print(text)
-    if write:
+    if write and mark is not None:
         put(mark, text)
     print(f"figures: {path}" + ("" if write else " (--write publishes figures and tables)"))
 

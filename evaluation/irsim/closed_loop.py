@@ -3,7 +3,7 @@
     python -m evaluation.irsim.closed_loop --model MODEL --folder DIR --seeds 1000:1040
 
 Every episode that is done lies in the folder and is not driven again. `--first-attempt` says for
-how many seeds the first attempt is driven, too. Adds to results.json and prints the table.
+how many seeds the first attempt is driven, too. With `--write` results.json has the figures.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from evaluation.harness.command import Seeds, command
 from evaluation.harness.control import Library, OnSignals
 from evaluation.harness.episodes import Episodes
-from evaluation.harness.page import rounded, table, write_json
+from evaluation.harness.page import OUT, publish, rounded, table
 from evaluation.irsim.governors import STOP, Gate, Governed, SpeedLimit, falling
 from evaluation.irsim.robot import Simulator, drive, ending, simulator
 from evaluation.irsim.scenes import RATE, draw_scene
@@ -159,6 +159,7 @@ def main(
     first_attempt: int = 8,
     only_summary: bool = False,
     output: Path = HERE / "results.json",
+    write: bool = False,
 ) -> None:
     """Drive what is missing, and sum up."""
     learned = load_model(model)
@@ -174,8 +175,8 @@ def main(
     found = episodes.by_arm(seeds)
     figures = {name: summary(*pair) for name, pair in found.items()}
     base = [episode["seed"] for episode in found[NOBODY][0]]
-    write_json(output, {"seeds": base, "arms": figures}, within="closed_loop")
-    print(shown(figures))
+    told = {"seeds": base, "arms": figures}
+    publish(None, shown(figures), told, output, OUT / "irsim", write=write, within="closed_loop")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 
 The gate stops the robot, for a contact or for the distance as well. Its planner tries to get away
 then, as Nav2's recoveries do: it turns in place and backs up. The gate lets nothing of it through,
-or what the monitor file's `escape` allows. Adds to results.json and to RESULTS.md.
+or what the monitor file's `escape` allows. With `--write` results.json and RESULTS.md have it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from evaluation.harness.command import Seeds, command
 from evaluation.harness.control import Library
 from evaluation.harness.episodes import Episodes
-from evaluation.harness.page import put, resampled, rounded, table, told, write_json
+from evaluation.harness.page import OUT, publish, resampled, rounded, table, told
 from evaluation.irsim.closed_loop import HERE, JUDGED, NOBODY, acting
 from evaluation.irsim.governors import GATE, Gate, Governed
 from evaluation.irsim.messages import Publisher, commanded, time_of
@@ -262,10 +262,8 @@ def main(
             both = list(zip(mine, pairs[name.removesuffix(way)][0], strict=True))
             rows[name] |= resampled("gained", gained, both, resamples=2000)
     driven = [episode["seed"] for episode in pairs[NOBODY][0]]
-    write_json(output, {"seeds": driven, "arms": rows}, within="escape")
-    print(table_of(rows))
-    if write:
-        put(MARK, table_of(rows))
+    made = {"seeds": driven, "arms": rows}
+    publish(MARK, table_of(rows), made, output, OUT / "irsim", write=write, within="escape")
 
 
 if __name__ == "__main__":

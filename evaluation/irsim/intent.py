@@ -3,8 +3,8 @@
     python -m evaluation.irsim.intent --training /tmp/irsim-runs --test /tmp/irsim-intent --write
 
 Both are config/nav2.yaml; the second takes the robot to go straight on, as that file does without a
-path. What they foresee is the same: nearer than 8 cm to anything while moving. Adds to results.json
-and to RESULTS.md.
+path. What they foresee is the same: nearer than 8 cm to anything while moving. With `--write`
+results.json and RESULTS.md have it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from evaluation.harness.compare import (
     signal_contenders,
     within,
 )
-from evaluation.harness.page import put, write_json
+from evaluation.harness.page import OUT, publish
 from evaluation.harness.runs import two_halves
 from evaluation.irsim.study import BUDGET, HERE, recordings
 from forewarn.assessment.tradeoff import AlertRule
@@ -85,10 +85,8 @@ def main(
         for one, threshold in pair:
             rows += rows_of(one, within(BUDGET), fixed=(threshold,), resamples=500)
     counts = {"training": len(learned), "test": len(judged)}
-    write_json(output, {**counts, "rows": rows}, within="intent")
-    print(markdown(rows))
-    if write:
-        put(MARK, markdown(rows))
+    told = {**counts, "rows": rows}
+    publish(MARK, markdown(rows), told, output, OUT / "irsim", write=write, within="intent")
 
 
 if __name__ == "__main__":

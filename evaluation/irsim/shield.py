@@ -4,7 +4,8 @@
     python -m evaluation.irsim.shield --model MODEL --folder DIR --learned FILE --seeds 4000:4100
 
 The first command drives with actions at random moments and writes the model that learned on from
-there; the second drives the same episodes by all arms, adds to results.json and to RESULTS.md.
+there; the second drives the same episodes by all arms. With `--write` results.json and RESULTS.md
+have what it found.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from evaluation.harness.advice import (
 from evaluation.harness.command import Seeds, command
 from evaluation.harness.control import Library, OnSignals
 from evaluation.harness.episodes import Episodes
-from evaluation.harness.page import put, resampled, rounded, table, told, write_json
+from evaluation.harness.page import OUT, publish, resampled, rounded, table, told
 from evaluation.irsim.closed_loop import CREEP, HERE, JUDGED, NOBODY, acting, mean, run_episode
 from evaluation.irsim.governors import STOP, Governed, Steering, falling
 from evaluation.irsim.robot import Simulator, drive, simulator
@@ -201,10 +202,7 @@ def main(
     for step, count in known.steps:
         asked[step.action] += count if step.imposed else 0
     found = {"seeds": driven, "tried": dict(+asked), "arms": rows}
-    write_json(output, found, within="shield")
-    print(table_of(rows))
-    if write:
-        put(MARK, table_of(rows))
+    publish(MARK, table_of(rows), found, output, OUT / "irsim", write=write, within="shield")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
     python -m evaluation.irsim.study --training /tmp/irsim-runs --test /tmp/irsim-test
 
-after `evaluation.irsim.record` has made both folders. Writes results.json beside this file and the
-model of monitor.yaml to `--model`, and prints the tables.
+after `evaluation.irsim.record` has made both folders. Writes the model of
+monitor.yaml to `--model`, and prints the tables. With `--write` results.json beside this file has
+the figures.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from evaluation.harness.compare import (
     signal_contenders,
     within,
 )
-from evaluation.harness.page import rounded, write_json
+from evaluation.harness.page import OUT, publish, rounded
 from evaluation.harness.runs import two_halves
 from forewarn.assessment.tradeoff import AlertRule
 from forewarn.config import load_spec
@@ -84,16 +85,19 @@ def main(
     test: Path,
     model: Path = Path("/tmp/irsim.model.json"),
     output: Path = HERE / "results.json",
+    write: bool = False,
 ) -> None:
     """Learn, predict, and write the results."""
     found = study(recordings(training), recordings(test))
-    write_json(output, found, within="prediction")
     compiled = load("monitor.yaml")
     save_model(learn(recordings(training), compiled.spec, compiled.abstraction).model, model)
-    for name, item in found.items():
-        if isinstance(item, dict):
-            rows = [*item["first_attempt"]["rows"], *item["rows"]]
-            print(f"### {name}\n\n{markdown(rows)}\n\n{item['calibration']}\n")
+    text = "\n".join(
+        f"### {name}\n\n{markdown([*item['first_attempt']['rows'], *item['rows']])}\n\n"
+        f"{item['calibration']}\n"
+        for name, item in found.items()
+        if isinstance(item, dict)
+    )
+    publish(None, text, found, output, OUT / "irsim", write=write, within="prediction")
 
 
 if __name__ == "__main__":

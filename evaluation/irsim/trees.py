@@ -17,7 +17,7 @@ import yaml
 
 from evaluation.harness.command import command
 from evaluation.harness.compare import within
-from evaluation.harness.page import put, write_json
+from evaluation.harness.page import OUT, publish, put
 from evaluation.harness.runs import pass_over
 from evaluation.harness.trees import Question, answer, table_of
 from evaluation.irsim.study import BUDGET, HERE, load, recordings
@@ -61,8 +61,8 @@ def main(
     found: dict[str, Any] = {}
     for name in properties:
         found[name] = answer(question_of(name), *parts, folder, within(BUDGET))
-        write_json(output, found[name], within=name)
-        print(table_of({name: found[name]}), flush=True)
+        text = table_of({name: found[name]})
+        publish(None, text, found[name], output, OUT / "irsim", write=write, within=name)
     if write:
         put(MARK, table_of(found))
 

@@ -17,7 +17,7 @@ import yaml
 
 from evaluation.harness.command import command
 from evaluation.harness.compare import within
-from evaluation.harness.page import put, write_json
+from evaluation.harness.page import publish, put
 from evaluation.harness.runs import pass_over
 from evaluation.harness.trees import Question, answer, table_of
 from evaluation.study.analysis import BUDGETS, HERE, LIMITS, traces_in
@@ -57,8 +57,8 @@ def main(
         ]
         choose = within(BUDGETS[name], **LIMITS)
         found[name] = answer(question, *parts, folder / name / "trees", choose)
-        write_json(output, found[name], within=name)
-        print(table_of({name: found[name]}), flush=True)
+        text = table_of({name: found[name]})
+        publish(None, text, found[name], output, folder, write=write, within=name)
     if write:
         put(MARK, table_of(found))
 

@@ -40,8 +40,29 @@ def test_lead_time_runs_from_the_start_of_the_alert_that_is_on() -> None:
 
 def test_an_alert_that_begins_with_the_violation_is_late_and_detects_nothing() -> None:
     events = find_events(track("...AAA..", "...V...."))
-    assert events.violations[0].lead is None
-    assert [a.outcome for a in events.alerts] == [Outcome.LATE]
+    (violation,), (alert,) = events.violations, events.alerts
+    assert violation.lead is None
+    assert alert.outcome is Outcome.LATE
+    assert (violation.outcome, violation.answer, events.alerts_apart) == ("late", alert, ())
+
+
+@given(
+    st.text(".A", min_size=1, max_size=40).flatmap(
+        lambda levels: st.tuples(
+            st.just(levels), st.text(".Vv", min_size=len(levels), max_size=len(levels))
+        )
+    )
+)
+def test_each_violation_and_each_other_alert_is_told_once(drawn: tuple[str, str]) -> None:
+    levels, facts = drawn
+    events = find_events(track(levels, facts))
+    began = {100 + i for i in range(len(levels)) if levels[i] == "A" != ("." + levels)[i]}
+    for one in events.violations:
+        word = "foreseen" if one.lead is not None else "late" if one.tick in began else "missed"
+        assert one.outcome == word
+    told = [one.answer for one in events.violations if one.answer] + [*events.alerts_apart]
+    assert sorted(one.start for one in told) == sorted(began)
+    assert all(one.answer.outcome is Outcome.LATE for one in events.violations if one.answer)
 
 
 def test_an_alert_while_the_condition_lasts_is_late_not_false() -> None:

@@ -387,7 +387,7 @@ def test_auto_adds_up_all_estimates_and_says_so(learned: Any) -> None:
     assert estimate.chosen == "stack"
     assert {part.base for part in estimate.plain.parts} <= {*losses} - {"stack"}
     words = in_words(estimate)
-    assert words.startswith("a stack of logits: ")
+    assert words.startswith("a weighted sum of log-odds: ")
     assert "30 recordings" in words
     assert any(words in note for note in build_monitor(spec, model).remarks)
 

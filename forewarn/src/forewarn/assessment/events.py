@@ -87,12 +87,22 @@ class Violation(NamedTuple):
         First tick of the alert that foresaw it; None if it was missed.
     lead : float or None
         Lead time in seconds; None if it was missed.
+    answer : Alert or None
+        The alert that began with it: it was missed, and answered at once.
     """
 
     name: str
     tick: int
     alert: int | None
     lead: float | None
+    answer: Alert | None = None
+
+    @property
+    def outcome(self) -> str:
+        """One word: foreseen, late if an alert began with it, or missed."""
+        if self.lead is not None:
+            return "foreseen"
+        return "missed" if self.answer is None else "late"
 
 
 class Events(NamedTuple):
@@ -110,6 +120,12 @@ class Events(NamedTuple):
     violations: tuple[Violation, ...]
     hours: float
     alert_hours: float
+
+    @property
+    def alerts_apart(self) -> tuple[Alert, ...]:
+        """The alerts without those that began with a violation, of which it tells."""
+        with_one = {violation.tick for violation in self.violations if violation.answer}
+        return tuple(alert for alert in self.alerts if alert.start not in with_one)
 
 
 class Judged(NamedTuple):
@@ -203,12 +219,13 @@ def find_events(track: Track, *, whole_leads: bool = False) -> Events:
     judged = judge(track, starts, ends, whole_leads=whole_leads)
     seen = watched(track)
     hour = track.rate * SECONDS_AN_HOUR
+    alerts = tuple(
+        _alert(track, start, end - 1, judged.outcome(number))
+        for number, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True))
+    )
     return Events(
-        tuple(
-            _alert(track, start, end - 1, judged.outcome(number))
-            for number, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True))
-        ),
-        _violations(track, starts, judged),
+        alerts,
+        _violations(track, starts, judged, alerts),
         float(seen.sum()) / hour,
         float((seen & on).sum()) / hour,
     )
@@ -235,14 +252,19 @@ def _alert(track: Track, start: int, end: int, outcome: Outcome) -> Alert:
     )
 
 
-def _violations(track: Track, starts: NDArray[np.int64], judged: Judged) -> tuple[Violation, ...]:
+def _violations(
+    track: Track, starts: NDArray[np.int64], judged: Judged, alerts: Sequence[Alert]
+) -> tuple[Violation, ...]:
     began = track.ticks[starts[judged.alert]].tolist()
     leads = (judged.lead / track.rate).tolist()
     foreseen = dict(zip(judged.row.tolist(), zip(began, leads, strict=True), strict=True))
-    return tuple(
-        Violation(track.name, int(track.ticks[row]), *foreseen.get(row, (None, None)))
-        for row in judged.happened.tolist()
-    )
+    answers = {alert.start: alert for alert in alerts}
+    ticks = track.ticks[judged.happened].tolist()
+    found = []
+    for row, tick in zip(judged.happened.tolist(), ticks, strict=True):
+        alert, lead = foreseen.get(row, (None, None))
+        found.append(Violation(track.name, tick, alert, lead, answers.get(tick)))
+    return tuple(found)
 
 
 class LeadTimes(NamedTuple):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from forewarn.assessment.calibration import raw_track
 from forewarn.assessment.censoring import judge
 from forewarn.assessment.episodes import ScoredRun, scored_run
-from forewarn.assessment.events import Outcome, Score, score
+from forewarn.assessment.events import Outcome, Score, Violation, score
 from forewarn.assessment.published import Published
 from forewarn.assessment.ranking import precision_recall
 from forewarn.assessment.reliability import Calibration, calibrate, pool
@@ -219,7 +219,7 @@ def _event_records(monitor: Monitor, run: RecordedRun) -> list[dict[str, Any]]:
                 "unseen": alert.unseen,
                 "cut_short": alert.cut_short,
             }
-            for alert in events.alerts
+            for alert in events.alerts_apart
         ]
         records += [
             {
@@ -230,10 +230,20 @@ def _event_records(monitor: Monitor, run: RecordedRun) -> list[dict[str, Any]]:
                 "elapsed": elapsed(monitor, run, violation.tick),
                 "alert_tick": violation.alert,
                 "lead": violation.lead,
+                "outcome": violation.outcome,
+                **_answered(violation),
             }
             for violation in events.violations
         ]
     return sorted(records, key=lambda record: record["tick"])
+
+
+def _answered(violation: Violation) -> dict[str, Any]:
+    """Return what is told of the alert that began with a violation, if one did."""
+    alert = violation.answer
+    if alert is None:
+        return {}
+    return {"last_tick": alert.end, "peak_risk": alert.peak, "unseen": alert.unseen}
 
 
 def stale_remark(stale: Counter[str], ticks: str) -> str:

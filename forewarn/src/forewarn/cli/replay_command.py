@@ -46,7 +46,9 @@ An alert is an episode in which a property asks for its intervention. A breach c
 violation until it has cleared: for `clear` seconds in a row. The lead time of a violation is its
 time minus the start of the alert that is on when it happens, at most the horizon; the alert must
 have begun at least one tick before, and not before an earlier violation had cleared. A false alarm
-is an alert with no violation during it or within the horizon of its start.
+is an alert with no violation during it or within the horizon of its start. A violation is
+foreseen, late (an alert began in its very tick, in the same line; it counts as missed), or
+missed.
 
 exit codes: 0 no alert and no violation, 1 at least one of them (0 with --exit-zero),
 2 wrong usage or input.
@@ -86,7 +88,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--verdicts",
         type=Path,
         metavar="FILE",
-        help="write every verdict as a JSON line, floats to the last bit (- for stdout)",
+        help="write every verdict as a JSON line, floats to the last bit (- for stdout); of "
+        'several recordings, a line {"recording": PATH} stands before those of each',
     )
     add_report(parser)
     add_fleet(parser)

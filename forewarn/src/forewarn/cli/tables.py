@@ -45,7 +45,7 @@ def print_runs(monitor: Monitor, runs: Sequence[RecordedRun], output: Output) ->
 def _print_events(monitor: Monitor, run: RecordedRun, output: Output, title: str) -> None:
     happened: list[tuple[int, bool, Alert | Violation]] = []
     for events in run.events:
-        happened += [(alert.start, False, alert) for alert in events.alerts]
+        happened += [(alert.start, False, alert) for alert in events.alerts_apart]
         happened += [(violation.tick, True, violation) for violation in events.violations]
     happened.sort(key=lambda timed: timed[:2])
     states = [state_name(monitor, run, tick) for tick, _, _ in happened]
@@ -75,32 +75,19 @@ def changed(before: str, state: str) -> str:
 def _cells(monitor: Monitor, run: RecordedRun, event: Alert | Violation, state: str) -> list[str]:
     clock = monitor.clock
     if isinstance(event, Violation):
-        verdict = "missed" if event.lead is None else "foreseen"
-        return [
-            clock.figure(elapsed(monitor, run, event.tick), ".2f"),
-            event.name,
-            "VIOLATION",
-            "",
-            lasting(event.lead, clock),
-            "",
-            state,
-            verdict,
-        ]
-    remark = [event.outcome.value]
-    if event.unseen:
-        remark.append("state unknown to the model")
-    if event.cut_short:
-        remark.append("recording ends within the horizon")
-    return [
-        clock.figure(elapsed(monitor, run, event.start), ".2f"),
-        event.name,
-        "alert",
-        clock.say(clock.duration(event.end - event.start + 1), ".1f"),
-        "",
-        "" if event.peak != event.peak else f"{event.peak:.3f}",
-        state,
-        ", ".join(remark),
-    ]
+        alert, outcome = event.answer, event.outcome
+        tick, kind, lead = event.tick, "VIOLATION", lasting(event.lead, clock)
+    else:
+        alert, outcome = event, event.outcome.value
+        tick, kind, lead = event.start, "alert", ""
+    remark, lasts, risk = [outcome], "", ""
+    if alert is not None:
+        lasts = clock.say(clock.duration(alert.end - alert.start + 1), ".1f")
+        risk = "" if alert.peak != alert.peak else f"{alert.peak:.3f}"
+        remark += ["state unknown to the model"] * alert.unseen
+        remark += ["recording ends within the horizon"] * alert.cut_short
+    when = clock.figure(elapsed(monitor, run, tick), ".2f")
+    return [when, event.name, kind, lasts, lead, risk, state, ", ".join(remark)]
 
 
 def _print_scores(

@@ -5,7 +5,7 @@ eight times as many features as the present, which few recordings cannot tell ap
 foresees most where they can. Very few recordings do not even tell which signals matter. Whoever
 gives some of them a direction says so: there are trees of these alone as well. Which member
 predicts recordings to come best, those that are there do not tell reliably (evaluation/RESULTS.md):
-so all count, with weights near fixed ones.
+so all count, with weights close to preset ones.
 """
 
 from __future__ import annotations

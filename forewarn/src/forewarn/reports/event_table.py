@@ -18,7 +18,7 @@ def event_table(monitor: Monitor, run: RecordedRun, picture: str | None) -> str:
     """Return the table."""
     happened: list[tuple[float, int, Alert | Violation | LiveEvent]] = []
     for events in run.events:
-        happened += [(elapsed(monitor, run, a.start), 1, a) for a in events.alerts]
+        happened += [(elapsed(monitor, run, a.start), 1, a) for a in events.alerts_apart]
         happened += [(elapsed(monitor, run, v.tick), 2, v) for v in events.violations]
     text = "" if happened else absent("No alert and no violation.")
     if run.published is not None:
@@ -53,15 +53,16 @@ def event_row(
         first = last = event.tick
         if event.alert is not None:
             first = event.alert
-        tag = _tag(f"violation, {'missed' if event.lead is None else 'foreseen'}", "bad")
+        unknown = ", unknown to the model" if event.answer and event.answer.unseen else ""
+        tag = _tag(f"violation, {event.outcome}{unknown}", "bad")
         lead = "" if event.lead is None else monitor.clock.figure(event.lead, ".2f")
         cells = [tag, lead, "", "", ""]
+        if event.answer is not None:
+            last = event.answer.end
+            cells = [tag, lead, *_of_alert(monitor, event.answer)]
     else:
         first, last = event.start, event.end
-        peak = "" if event.peak != event.peak else f"{event.peak:.3f}"
-        lasted = monitor.clock.figure(monitor.clock.duration(last - first + 1), ".1f")
-        asks = monitor.spec.properties[event.name].intervention
-        cells = [_alert_tag(event), "", lasted, peak, escape(asks.lower().replace("_", " "))]
+        cells = [_alert_tag(event), "", *_of_alert(monitor, event)]
     tick = event.tick if isinstance(event, Violation) else event.start
     when = _when(
         monitor,
@@ -70,6 +71,14 @@ def event_row(
         picture,
     )
     return [when, escape(event.name), *cells, state_cell(state_name(monitor, run, tick))]
+
+
+def _of_alert(monitor: Monitor, alert: Alert) -> list[str]:
+    """Return how long an alert lasted, its greatest risk, and what it asks for."""
+    peak = "" if alert.peak != alert.peak else f"{alert.peak:.3f}"
+    lasted = monitor.clock.figure(monitor.clock.duration(alert.end - alert.start + 1), ".1f")
+    asks = monitor.spec.properties[alert.name].intervention
+    return [lasted, peak, escape(asks.lower().replace("_", " "))]
 
 
 def _when(monitor: Monitor, run: RecordedRun, times: tuple[float, ...], picture: str | None) -> str:

@@ -17,6 +17,7 @@ from forewarn.models.estimates import PLAIN, Estimate, Line, Loss, Mixture, Part
 from forewarn.models.shards import Judged
 
 STACKED = ("chain", "shrunk", "pooled", "lagged")
+PENALTY = "the fewer violations, the closer the weights stay to preset ones"
 FEWEST = 2
 """Recordings with a violation without which there is nothing to choose by."""
 
@@ -138,7 +139,7 @@ def _stacked(blank: Estimate, crossed: Crossed) -> Estimate:
     return replace(
         blank,
         chosen="stack",
-        reason=_reasons(blank.reason, unusable, "weights held near fixed ones"),
+        reason=_reasons(blank.reason, unusable, PENALTY),
         plain=plain.mixture,
         calibration=plain.line,
         scored=None if scored is None else scored.mixture,
@@ -222,7 +223,8 @@ def in_words(estimate: Estimate) -> str:
         f"score {name} {weight:.2f}"
         for name, weight in zip(estimate.judged.scores, mixture.scores, strict=False)
     ]
-    sentence = f"a stack of logits: {', '.join(told)}" if estimate.chosen == "stack" else told[0]
+    summed = estimate.chosen == "stack"
+    sentence = f"a weighted sum of log-odds: {', '.join(told)}" if summed else told[0]
     if line != PLAIN:
         sentence += f"; calibrated, log-odds times {line.slope:.2f} {line.intercept:+.2f}"
     chosen = f"; {estimate.reason}" if estimate.asked == "auto" else ""
