@@ -449,3 +449,42 @@ def test_ticks_are_no_more_than_lines_of_a_trace_and_at_most_ten_a_second(
     trace.write_text("\n".join(map(json.dumps, lines)) + "\n")
     assert forewarn("init", trace, "-o", path).code == 0
     assert load_spec(path).rate == rate
+
+
+@pytest.mark.parametrize("name", ["time_to_collision", "room_ahead"])
+def test_what_is_infinite_at_times_is_cut_at_its_finite_values_and_an_arrival_ends_a_run(
+    forewarn: Callable[..., Any], tmp_path: Path, name: str
+) -> None:
+    ahead = [np.inf] * 60 + [4.0 - k / 10 for k in range(40)]
+    lines = [
+        {"t": k / 10, name: value, "lamp": k % 3 == 0, "arrived": k == 99}
+        for k, value in enumerate(ahead)
+    ]
+    trace = record_lines(tmp_path / "run.jsonl", lines)
+    assert forewarn("init", trace, "-o", tmp_path / "m.yaml").code == 0
+    spec = load_spec(tmp_path / "m.yaml")
+    cuts = spec.bins[name]
+    assert [*cuts] == sorted(cuts)
+    assert max(cuts) < 4.0
+    assert spec.terminal == {"was_arrived": "arrived"}
+    assert "is_arrived" not in spec.predicates
+    assert spec.predicates["is_lamp"] == "lamp"
+    assert not any("arrived" in one.formula for one in spec.properties.values())
+    assert spec.predicates["away"] == f"{name} >= {max(cuts):g}"
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "role"),
+    [
+        ("timeToConflict", [1.0, 2.0], Role.DISTANCE),
+        ("ttc", [1.0, np.inf], Role.DISTANCE),
+        ("room", [np.inf, 3.0], Role.DISTANCE),
+        ("room", [np.inf, -3.0], Role.OTHER),
+        ("room", [np.inf], Role.OTHER),
+        ("time", [1.0, 2.0], Role.OTHER),
+    ],
+)
+def test_times_until_something_and_what_is_infinite_at_times_are_like_distances(
+    name: str, values: list[float], role: Role
+) -> None:
+    assert role_of(name, values) is role

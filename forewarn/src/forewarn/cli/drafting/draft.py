@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from forewarn.cli.drafting.catalogue import CATALOGUE, MEASURED, STAMPED_TWIST, Proposal, Role
 from forewarn.cli.drafting.closing import closing_names
 from forewarn.cli.drafting.message_fields import fields, leaves
-from forewarn.cli.drafting.naming import end_of, is_command, is_goal, is_truth, role_of
+from forewarn.cli.drafting.naming import end_of, is_arrival, is_command, is_goal, is_truth, role_of
 from forewarn.cli.drafting.relative import Candidate, with_relative_distances
 from forewarn.cli.drafting.scanning import (
     NO_RHYTHM,
@@ -83,6 +83,11 @@ class DraftSignal(NamedTuple):
     def is_goal(self) -> bool:
         """Whether it says how well a run went, so that no rule forbids it."""
         return is_goal(self.name)
+
+    @property
+    def ends_well(self) -> bool:
+        """Whether it is a truth value that ends a run, and says that it went well."""
+        return self.proposal.role is Role.FLAG and not self.closing and is_arrival(self.name)
 
     @property
     def is_derived(self) -> bool:

@@ -250,7 +250,7 @@ def with_flags(example: Example, signals: Sequence[DraftSignal]) -> Example:
         (f"is_{signal.name}", signal.name, often(signal.numbers > 0))
         for signal in signals
         if signal.proposal.role is Role.FLAG
-        and not (signal.topic or signal.end)
+        and not (signal.topic or signal.end or signal.ends_well)
         and 0 < signal.numbers.mean() < 1
     ]
     return example._replace(predicates=(*example.predicates, *flags[:MOST_FLAGS]))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from forewarn.cli.drafting.catalogue import Role
@@ -50,6 +52,10 @@ _GOALS = frozenset([
     "successful", "succeeded", "solved", "passed", "utility", "goal", "arrived", "finished",
     "completed", "accomplished",
 ])  # fmt: skip
+_ARRIVALS = frozenset([
+    "arrived", "finished", "completed", "accomplished", "done", "succeeded", "solved",
+])  # fmt: skip
+_TIMES_TO = frozenset(["ttc", "ttx", "tta", "thw"])
 _NO_GOALS = frozenset([
     "attack", "attacker", "injection", "danger", "risk", "harm", "unsafe", "violation", "anomaly",
     "fail", "failed", "failure", "error", "errors", "distance", "dist",
@@ -95,8 +101,23 @@ def is_goal(name: str) -> bool:
     return bool(found & _GOALS) and not found & _NO_GOALS
 
 
+def is_arrival(name: str) -> bool:
+    """Tell whether a truth value says that a run has come to its end: no state to go on from."""
+    return is_goal(name) and not _ARRIVALS.isdisjoint(words(name))
+
+
+def is_time_to(name: str) -> bool:
+    """Tell whether a number says how soon something comes, such as ``time_to_collision``."""
+    found = words(name)
+    return not _TIMES_TO.isdisjoint(found) or ("time", "to") in pairwise(found)
+
+
 def role_of(name: str, values: Sequence[Any]) -> Role:
-    """Return what a value is good for, by its name and what it was."""
+    """Return what a value is good for, by its name and what it was.
+
+    A number that is infinite at times and never below 0 is a distance, or a time until something:
+    infinite while nothing is ahead. The smaller, the nearer.
+    """
     if not values:
         return Role.OTHER
     if all(isinstance(value, bool) for value in values):
@@ -104,7 +125,9 @@ def role_of(name: str, values: Sequence[Any]) -> Role:
     found = set(words(name))
     if any(isinstance(value, bool) or not isinstance(value, (int, float)) for value in values):
         return Role.OTHER
-    if found & _DISTANCES and not found & _NO_DISTANCES:
+    if (found & _DISTANCES and not found & _NO_DISTANCES) or is_time_to(name):
+        return Role.DISTANCE
+    if math.inf in values and 0 <= min(value for value in values if value == value) < math.inf:
         return Role.DISTANCE
     if found & _SPEEDS and not found & _NO_SPEEDS:
         return Role.SPEED

@@ -221,7 +221,8 @@ def _ends(draft: Draft) -> dict[str, tuple[str, str]]:
 
 def _goals(draft: Draft) -> dict[str, str]:
     """Return the labels of runs that went well, and what each asks."""
-    return {_label(s): s.label for s in draft.signals if s.label and s.is_goal}
+    goals = {_label(s): s.label for s in draft.signals if s.label and s.is_goal}
+    return goals | {_label(s): s.name for s in draft.signals if s.ends_well}
 
 
 def _with_labels(example: Example, draft: Draft) -> Example:
