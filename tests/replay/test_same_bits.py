@@ -128,10 +128,10 @@ def test_timeouts_that_end_between_ticks_in_lock_step(
 def test_the_sample_recording_in_lock_step(
     start: Start, probe: Probe, repository: Path, tmp_path: Path
 ) -> None:
-    config, model = (
-        repository / "config" / "demo.yaml",
-        repository / "config" / "demo.model.json.gz",
-    )
+    config, model = tmp_path / "demo.yaml", repository / "config" / "demo.model.json.gz"
+    shipped = (repository / "config" / "demo.yaml").read_text(encoding="utf-8")
+    few = "\nbounds: {samples: 20}\n"  # each process draws them before its first tick
+    config.write_text(shipped + few, encoding="utf-8")
     recorded = repository / "evaluation" / "sumo" / "recordings" / "held_out"
     bag = write_part(recorded, tmp_path / "part.mcap", 26.0, 36.0)
     record = tmp_path / "record.mcap"
