@@ -408,6 +408,45 @@ def test_who_is_deactivated_before_its_first_tick_leaves_nothing_to_take_back(
         later.close()
 
 
+@pytest.mark.parametrize("meanwhile", ["nothing", "alert"])
+def test_a_limit_outlasts_a_life_that_only_observes_and_is_taken_back_by_the_next(
+    begin: Callable[..., Process],
+    tmp_path: Path,
+    probe: Probe,
+    installed: dict[str, str],
+    meanwhile: str,
+) -> None:
+    journal = tmp_path / "journal"
+    given = {"journal": str(journal), "config": config(tmp_path, "{autoware: {}}", ESCALATING)}
+    with Planner("autoware", probe, installed) as planner:
+        process = begin(**given, mode="act")
+        stepper = limited(planner, probe)
+        probe.wait(lambda: json.loads(journal.read_text())["body"]["owing"] == ["autoware"])
+        kill(process)
+        process, between = begin(**given, mode="observe"), Probe(probe.domain)
+        between.wait_for_status("journal", "ERROR", "nobody takes it back")
+        ticks = stepper.tick + 20
+        if meanwhile != "nothing":
+            watching = Stepper(between)
+            watching.begin(ticks)
+            alert(watching, 2)
+            ticks = watching.tick + 20
+        kill(process)
+        between.close()
+        assert not planner.of("clear")
+        process, later = begin(**given, mode="act"), Probe(probe.domain)
+        again = Stepper(later)
+        again.begin(ticks)
+        calm(again)
+        planner.wait("clear")
+        planner.wait("in force", lambda m: m["sender"] == "")
+        planner.wait("request")
+        later.wait_for_status("journal", "OK")
+        assert "nobody takes it back" not in process.output
+        assert process.stop() == 0
+        later.close()
+
+
 def test_a_monitor_that_ends_leaves_its_limit_in_force_and_says_so(
     begin: Callable[..., Process],
     tmp_path: Path,

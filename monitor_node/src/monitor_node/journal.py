@@ -49,9 +49,8 @@ class Journal:
     left : Entry or None
         What a former life left behind, until it is recalled.
     lost : str
-        What a damaged journal has lost, what this life leaves in force because it does not act by
-        the same actuators, and what is over because the monitor file does not know it any more, in
-        this life or a former one; empty once acknowledged.
+        What a damaged journal has lost, and what is over because the monitor file does not know it
+        any more, in this life or a former one; empty once acknowledged.
 
     Raises
     ------
@@ -76,20 +75,25 @@ class Journal:
         if found is not None:
             self.left, self.lost = found
             self._last, self._alerts = self.left[:2], self.left.alerts.data
-            self._leave_alone(self.left.owing)
+            self._left_alone = tuple(
+                name for name in self.left.owing if name in KEEPING and name not in self._actuators
+            )
         if damage:
             self._lose(damage)
 
-    def _leave_alone(self, owing: Sequence[str]) -> None:
-        """Say what a former life left that this one has nothing to take back with, and keep it."""
-        absent = [name for name in owing if name in KEEPING and name not in self._actuators]
-        if not absent:
-            return
-        self._left_alone = tuple(absent)
-        self._look(
-            f"what a former life asked for by {' and '.join(absent)} may still be in force, and "
-            "this one does not act by it: nobody takes it back"
+    @property
+    def to_look_at(self) -> str:
+        """What somebody has to look at: what is left in force, and `lost`; empty if nothing.
+
+        A life that acts by what the life before left alone takes it back, and has nothing to tell.
+        """
+        if not self._left_alone:
+            return self.lost
+        left = (
+            f"what a former life asked for by {' and '.join(self._left_alone)} may still be in "
+            "force, and this one does not act by it: nobody takes it back"
         )
+        return "; ".join(filter(None, (_until_looked_at(left), self.lost)))
 
     def _lose(self, damage: str) -> None:
         lost = f"{damage}: obligations, alerts, counts and mutes of the former life are lost"
@@ -100,14 +104,14 @@ class Journal:
 
     def _look(self, why: str) -> None:
         """Report until somebody has looked."""
-        told = f"{why}; look at the robot, then call ~/acknowledge"
+        told = _until_looked_at(why)
         if told not in self.lost:
             self.lost = "; ".join(filter(None, (self.lost, told)))
 
     def acknowledge(self) -> str:
-        """Report no longer what was lost, and return it; the next entry knows nothing of it."""
-        lost, self.lost, self._left_alone = self.lost, "", ()
-        return lost
+        """Report it no longer, and return it; the next entry knows nothing of it."""
+        told, self.lost, self._left_alone = self.to_look_at, "", ()
+        return told
 
     def keep(self, watch: Watch, owing: Sequence[str]) -> None:
         """Keep the present of a monitor; before its first tick, with the mutes of a former life."""
@@ -204,10 +208,14 @@ class Journal:
     def status(self) -> Status:
         """Report."""
         values = {"file": self.path, "recalled": self.recalled}
-        problems = [remark for remark in (self.problem, self.lost) if remark]
+        problems = [remark for remark in (self.problem, self.to_look_at) if remark]
         if problems:
             return Status("journal", Severity.ERROR, "; ".join(problems), values)
         return Status("journal", Severity.OK, f"recalled: {self.recalled}", values)
+
+
+def _until_looked_at(why: str) -> str:
+    return f"{why}; look at the robot, then call ~/acknowledge"
 
 
 def _parsed(body: Any) -> tuple[Entry, str]:

@@ -363,8 +363,8 @@ class MonitorNode(ReportingNode):
         before = "" if self._journal is None else self._journal.lost
         journal = Journal(Path(path), self._value("journal_max_age"), actuators)
         journal.lost = journal.lost or before  # an activation may have failed meanwhile
-        if journal.lost:
-            self.get_logger().error(journal.lost)
+        if journal.to_look_at:
+            self.get_logger().error(journal.to_look_at)
         return journal
 
     def _open_record(self) -> RecordWriter | None:

@@ -177,7 +177,7 @@ class Services:
             numbers = tuple(request.alerts)
             heard = runtime.alerts.acknowledge(numbers, who, request.reason, now_ns)
             journal = runtime.journal
-            lost = "" if numbers or journal is None or not journal.lost else journal.acknowledge()
+            lost = "" if numbers or journal is None else journal.acknowledge()
             if not heard and not lost:
                 raise ForewarnError("there is nothing to acknowledge")
             event = session_events.Acknowledge(lost, **_asker(request), alerts=heard or None)
