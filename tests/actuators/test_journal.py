@@ -408,13 +408,11 @@ def test_who_is_deactivated_before_its_first_tick_leaves_nothing_to_take_back(
         later.close()
 
 
-@pytest.mark.parametrize("meanwhile", ["nothing", "alert"])
 def test_a_limit_outlasts_a_life_that_only_observes_and_is_taken_back_by_the_next(
     begin: Callable[..., Process],
     tmp_path: Path,
     probe: Probe,
     installed: dict[str, str],
-    meanwhile: str,
 ) -> None:
     journal = tmp_path / "journal"
     given = {"journal": str(journal), "config": config(tmp_path, "{autoware: {}}", ESCALATING)}
@@ -425,18 +423,15 @@ def test_a_limit_outlasts_a_life_that_only_observes_and_is_taken_back_by_the_nex
         kill(process)
         process, between = begin(**given, mode="observe"), Probe(probe.domain)
         between.wait_for_status("journal", "ERROR", "nobody takes it back")
-        ticks = stepper.tick + 20
-        if meanwhile != "nothing":
-            watching = Stepper(between)
-            watching.begin(ticks)
-            alert(watching, 2)
-            ticks = watching.tick + 20
+        watching = Stepper(between)
+        watching.begin(stepper.tick + 20)
+        alert(watching, 2)
         kill(process)
         between.close()
         assert not planner.of("clear")
         process, later = begin(**given, mode="act"), Probe(probe.domain)
         again = Stepper(later)
-        again.begin(ticks)
+        again.begin(watching.tick + 20)
         calm(again)
         planner.wait("clear")
         planner.wait("in force", lambda m: m["sender"] == "")
