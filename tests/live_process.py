@@ -60,7 +60,7 @@ def inhabited_domains() -> set[int]:
     return {(port - FIRST_PORT) // PORTS for port in ports}
 
 
-def forget_the_dead(domain: int) -> None:
+def remove_abandoned_ports(domain: int) -> None:
     """Remove the shared memory that killed processes left of the ports of a domain.
 
     Fast DDS takes up a port that is there, with whatever its last owner left in it. In one run a
@@ -93,7 +93,7 @@ def free_domain() -> Iterator[int]:
                 continue
             if domain in inhabited_domains():
                 continue
-            forget_the_dead(domain)
+            remove_abandoned_ports(domain)
             yield domain
             return
     raise AssertionError("all domain ids are in use")

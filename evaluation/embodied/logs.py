@@ -95,15 +95,13 @@ def files_of(folder: Path) -> Files:
         if task is None or "controlled" in name or "ground_truth" in name:
             why = "its name begins with neither safe nor unsafe" if task is None else "no free runs"
             print(f"{path} is left out: {why}")
+        elif "_eval" in name and not task[1]:
+            print(f"{path} is left out: final states are judged for unsafe tasks only")
         elif "_eval" in name:
-            (found.judged.append if task[1] else _left)(path)
+            found.judged.append(path)
         else:
             (found.unsafe if task[1] else found.safe).append(path)
     return found
-
-
-def _left(path: Path) -> None:
-    print(f"{path} is left out: final states are judged for unsafe tasks only")
 
 
 def against_the_simulator(files: Sequence[Path], conditions: dict[str, str]) -> dict[str, Any]:

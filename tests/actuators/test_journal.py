@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -331,6 +332,18 @@ def test_without_a_journal_it_is_forgotten(begin: Callable[..., Process], domain
         probe.close()
 
 
+@contextmanager
+def life(
+    begin: Callable[..., Process], domain: int, tick: int, **given: Any
+) -> Iterator[tuple[Process, Probe, Stepper]]:
+    """Begin a life whose first tick is this one; yield it, what it publishes, and its clock."""
+    process, probe = begin(**given), Probe(domain)
+    stepper = Stepper(probe)
+    stepper.begin(tick)
+    yield process, probe, stepper
+    probe.close()
+
+
 def limited(planner: Planner, probe: Probe) -> Stepper:
     """Let the monitor limit the speed, and return what steps its clock."""
     stepper = Stepper(probe)
@@ -354,20 +367,18 @@ def test_a_limit_that_a_killed_monitor_left_is_taken_back(
         probe.wait(lambda: json.loads(journal.read_text())["body"]["owing"] == ["autoware"])
         kill(process)
         assert not planner.of("clear")
-        process = begin(journal=str(journal), config=file, mode="act", journal_max_age=1.0)
-        later = Probe(probe.domain)
-        again = Stepper(later)
-        again.begin(stepper.tick + 100)  # long after: nobody saw the alert end
-        again.step(speed=3.0, distance=30.0)
-        again.steps(2, speed=3.0, distance=5.0)
-        assert not planner.of("clear")
-        calm(again)
-        assert planner.wait("clear")["known"] is True
-        planner.wait("in force", lambda m: m["sender"] == "")
-        request = planner.wait("request")
-        assert request["strategy"] == 1
-        assert process.stop() == 0
-        later.close()
+        given = {"journal": str(journal), "config": file, "mode": "act", "journal_max_age": 1.0}
+        later = stepper.tick + 100  # nobody saw the alert end
+        with life(begin, probe.domain, later, **given) as (process, _, again):
+            again.step(speed=3.0, distance=30.0)
+            again.steps(2, speed=3.0, distance=5.0)
+            assert not planner.of("clear")
+            calm(again)
+            assert planner.wait("clear")["known"] is True
+            planner.wait("in force", lambda m: m["sender"] == "")
+            request = planner.wait("request")
+            assert request["strategy"] == 1
+            assert process.stop() == 0
 
 
 def test_who_is_deactivated_before_its_first_tick_leaves_nothing_to_take_back(
@@ -395,17 +406,14 @@ def test_who_is_deactivated_before_its_first_tick_leaves_nothing_to_take_back(
         idle.close()
         assert process.stop() == 0
         assert planner.count("clear") == planner.count("request") == 1
-        process, later = begin(**given), Probe(probe.domain)
-        again = Stepper(later)
-        again.begin(stepper.tick + 20)
-        first = again.step(speed=3.0, distance=30.0)
-        assert of(first, "no_collision").muted and not of(first, "brake").level
-        later.wait_for_status("journal", "OK", "recalled: counts and mutes")
-        assert not later.interventions[-1].active
-        again.steps(3, speed=3.0, distance=30.0)
-        assert planner.count("clear") == planner.count("request") == 1
-        assert process.stop() == 0
-        later.close()
+        with life(begin, probe.domain, stepper.tick + 20, **given) as (process, later, again):
+            first = again.step(speed=3.0, distance=30.0)
+            assert of(first, "no_collision").muted and not of(first, "brake").level
+            later.wait_for_status("journal", "OK", "recalled: counts and mutes")
+            assert not later.interventions[-1].active
+            again.steps(3, speed=3.0, distance=30.0)
+            assert planner.count("clear") == planner.count("request") == 1
+            assert process.stop() == 0
 
 
 def test_a_limit_outlasts_a_life_that_only_observes_and_is_taken_back_by_the_next(
@@ -421,25 +429,21 @@ def test_a_limit_outlasts_a_life_that_only_observes_and_is_taken_back_by_the_nex
         stepper = limited(planner, probe)
         probe.wait(lambda: json.loads(journal.read_text())["body"]["owing"] == ["autoware"])
         kill(process)
-        process, between = begin(**given, mode="observe"), Probe(probe.domain)
-        between.wait_for_status("journal", "ERROR", "nobody takes it back")
-        watching = Stepper(between)
-        watching.begin(stepper.tick + 20)
-        alert(watching, 2)
-        kill(process)
-        between.close()
+        given["mode"], tick = "observe", stepper.tick + 20
+        with life(begin, probe.domain, tick, **given) as (process, between, watching):
+            between.wait_for_status("journal", "ERROR", "nobody takes it back")
+            alert(watching, 2)
+            kill(process)
         assert not planner.of("clear")
-        process, later = begin(**given, mode="act"), Probe(probe.domain)
-        again = Stepper(later)
-        again.begin(watching.tick + 20)
-        calm(again)
-        planner.wait("clear")
-        planner.wait("in force", lambda m: m["sender"] == "")
-        planner.wait("request")
-        later.wait_for_status("journal", "OK")
-        assert "nobody takes it back" not in process.output
-        assert process.stop() == 0
-        later.close()
+        given["mode"], tick = "act", watching.tick + 20
+        with life(begin, probe.domain, tick, **given) as (process, later, again):
+            calm(again)
+            planner.wait("clear")
+            planner.wait("in force", lambda m: m["sender"] == "")
+            planner.wait("request")
+            later.wait_for_status("journal", "OK")
+            assert "nobody takes it back" not in process.output
+            assert process.stop() == 0
 
 
 def test_a_monitor_that_ends_leaves_its_limit_in_force_and_says_so(

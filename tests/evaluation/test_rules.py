@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from walks import walk
 
 from evaluation.foresight.few import drawn, judged
 from evaluation.foresight.rules import (
@@ -46,13 +47,10 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("rules")
     paths = []
     for seed in range(30):
-        rng = np.random.default_rng(seed)
-        gaps = np.clip(4 + np.cumsum(rng.normal(0, 0.8, 50)), None, 6)
-        end = int(np.argmax(gaps < 0)) or len(gaps) - 1
         paths.append(folder / f"{seed:02}.jsonl")
         rows = [
             {"t": float(t), "x": gap, "near": float(1 / (1 + np.exp(gap - 1)))}
-            for t, gap in enumerate(gaps[: end + 1].tolist())
+            for t, gap in enumerate(walk(seed, start=4.0, most=50))
         ]
         paths[-1].write_text("\n".join(map(json.dumps, rows)) + "\n")
     return paths

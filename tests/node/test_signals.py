@@ -23,17 +23,21 @@ from forewarn_ros.process import SIGNALS, Interrupt
 
 pytestmark = pytest.mark.ros
 IMPATIENT = "from forewarn_ros import process\nprocess.END = process.LAST = 1.0\n"
+READY = 'print("ready", flush=True)'
 HANGS = f"""\
 {IMPATIENT}
-import ctypes, time
+import contextlib, ctypes, threading
 mutex, libc = ctypes.create_string_buffer(64), ctypes.CDLL(None)
 def hang(library):
     while True:
         library.pthread_mutex_lock(mutex)  # it is locked by the first time
+def wait():
+    with contextlib.suppress(KeyboardInterrupt), interrupt.raising():
+        {READY}
+        threading.Event().wait()
 with process.Interrupt() as interrupt:
-    print("ready", flush=True)
 """
-SIGNALLED = PathSIGNALLED = Path(__file__).resolve().parents[1] / "signalled.py"
+SIGNALLED = Path(__file__).resolve().parents[1] / "signalled.py"
 
 
 def run(
@@ -179,15 +183,15 @@ def test_another_error_that_is_made_of_a_signal_is_none(interrupt: Interrupt) ->
 @pytest.mark.parametrize(
     ("lines", "number", "code"),
     [
-        pytest.param(["hang(libc)"], signal.SIGINT, 1, id="before it was told"),
+        pytest.param([READY, "hang(libc)"], signal.SIGINT, 1, id="before it was told"),
         pytest.param(
-            ["while not interrupt.told: time.sleep(0.01)", "hang(ctypes.PyDLL(None))"],
+            ["wait()", "hang(ctypes.PyDLL(None))"],
             signal.SIGTERM,
             1,
             id="and holds the interpreter",
         ),
         pytest.param(
-            ["libc.on_exit(libc.pause, None)", "while not interrupt.told: time.sleep(0.01)"],
+            ["libc.on_exit(libc.pause, None)", "wait()"],
             signal.SIGINT,
             -signal.SIGALRM,
             id="when the interpreter is gone",

@@ -85,7 +85,7 @@ class Journal:
     def to_look_at(self) -> str:
         """What somebody has to look at: what is left in force, and `lost`; empty if nothing.
 
-        A life that acts by what the life before left alone takes it back, and has nothing to tell.
+        The next life that acts by these actuators takes it back, and reports nothing.
         """
         if not self._left_alone:
             return self.lost

@@ -7,20 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from walks import FORBIDS_A_CRASH, walk
 
-TEXT = """
-rate: 1
-startup: 0
-signals: {x: {timeout: never}}
-predicates: {near: x < 2}
-terminal: {crash: x < 0}
-bounds: {kind: none}
-properties: {p: {formula: always(not crash), horizon: 5}}
-"""
+TEXT = f"{FORBIDS_A_CRASH}properties: {{p: {{formula: always(not crash), horizon: 5}}}}\n"
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +20,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a monitor file with 20 traces beside it."""
     folder = tmp_path_factory.mktemp("order")
     for seed in range(20):
-        gaps = np.clip(3 + np.cumsum(np.random.default_rng(seed).normal(0, 0.8, 40)), None, 6)
-        end = int(np.argmax(gaps < 0)) or len(gaps) - 1
-        rows = [{"t": float(t), "x": x} for t, x in enumerate(gaps[: end + 1].tolist())]
+        rows = [{"t": float(t), "x": x} for t, x in enumerate(walk(seed))]
         (folder / f"{seed:02}.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
     path = folder / "monitor.yaml"
     path.write_text(TEXT)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from walks import FORBIDS_A_CRASH, walk
 
 from forewarn.assessment.outcome_counts import watch_for
 from forewarn.checking.credible import Question
@@ -36,16 +37,13 @@ from forewarn.monitoring.estimated import clustered_chain, judged_property
 from forewarn.recordings import Recording
 from forewarn.recordings.groups import Grouping
 
-TEXT = """
-rate: 1
-startup: 0
-signals: {x: {timeout: never}}
-predicates: {near: x < 2}
-terminal: {crash: x < 0}
-bounds: {kind: none}
+TEXT = (
+    FORBIDS_A_CRASH
+    + """\
 properties: {p: {formula: always(not crash), horizon: 5, estimator: auto}}
 learning: {together: trial, groups: trials.csv}
 """
+)
 
 
 @pytest.fixture(scope="module")
@@ -54,13 +52,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trials")
     lines = ["recording,trial,by"]
     for seed in range(12):
-        rng = np.random.default_rng(seed)
-        gaps = np.clip(3 + np.cumsum(rng.normal(0, 0.8, 40)), None, 6)
-        end = int(np.argmax(gaps < 0)) or len(gaps) - 1
+        gaps = walk(seed)
         for by, shift in (("one", 0.0), ("other", 0.001)):
             name = f"{by}{seed:02}.jsonl"
-            rows = [{"t": float(t), "x": x + shift} for t, x in enumerate(gaps[: end + 1].tolist())]
-            rows[-1]["x"] = gaps[end]
+            rows = [{"t": float(t), "x": x + shift} for t, x in enumerate(gaps)]
+            rows[-1]["x"] = gaps[-1]
             (folder / name).write_text("\n".join(map(json.dumps, rows)) + "\n")
             lines.append(f"{name},t{seed},{by}")
     (folder / "trials.csv").write_text("\n".join(lines) + "\n")

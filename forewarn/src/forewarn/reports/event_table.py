@@ -50,27 +50,24 @@ def event_row(
         tag = _tag(f"live: {event.kind}", "")
         return [when, "", tag, "", "", "", "", escape(event.details)]
     if isinstance(event, Violation):
-        first = last = event.tick
-        if event.alert is not None:
-            first = event.alert
-        unknown = ", unknown to the model" if event.answer and event.answer.unseen else ""
+        alert, tick = event.answer, event.tick
+        first = tick if event.alert is None else event.alert
+        last = tick if alert is None else alert.end
+        unknown = ", unknown to the model" if alert is not None and alert.unseen else ""
         tag = _tag(f"violation, {event.outcome}{unknown}", "bad")
         lead = "" if event.lead is None else monitor.clock.figure(event.lead, ".2f")
-        cells = [tag, lead, "", "", ""]
-        if event.answer is not None:
-            last = event.answer.end
-            cells = [tag, lead, *_of_alert(monitor, event.answer)]
     else:
-        first, last = event.start, event.end
-        cells = [_alert_tag(event), "", *_of_alert(monitor, event)]
-    tick = event.tick if isinstance(event, Violation) else event.start
+        alert, tag, lead = event, _alert_tag(event), ""
+        tick, first, last = event.start, event.start, event.end
+    of_alert = ["", "", ""] if alert is None else _of_alert(monitor, alert)
     when = _when(
         monitor,
         run,
         tuple(elapsed(monitor, run, moment) for moment in (tick, first, last)),
         picture,
     )
-    return [when, escape(event.name), *cells, state_cell(state_name(monitor, run, tick))]
+    state = state_cell(state_name(monitor, run, tick))
+    return [when, escape(event.name), tag, lead, *of_alert, state]
 
 
 def _of_alert(monitor: Monitor, alert: Alert) -> list[str]:
