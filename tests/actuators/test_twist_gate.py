@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -20,13 +21,14 @@ from nav_msgs.msg import Odometry
 from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
 from robots import QUICK, Monitor, Robot, gated
 from small_world import MONITOR, serialized
 
 from forewarn_ros.status import Severity
+from monitor_node.gate_status import output_status
 from monitor_node.node import MonitorNode
-from monitor_node.twist_gate_node import output_status
 
 pytestmark = pytest.mark.ros
 SLACK = 2.0  # a machine with other work to do
@@ -323,6 +325,41 @@ def test_a_planner_and_a_base_of_another_type_are_named(gate: Callable[..., Robo
     assert values["subscribers"] == "1", "one that hears nothing is none"
     node.destroy_node()
     rclpy.shutdown(context=context)
+
+
+def test_a_planner_and_a_base_of_another_quality_are_named(gate: Callable[..., Robot]) -> None:
+    """Nothing but a line in the log said why the robot stood, and the base passed for driven."""
+    probe = gate().probe
+    probe.wait_for_status("types", "OK", node="twist_gate")
+    context = Context()
+    rclpy.init(context=context, domain_id=probe.domain)
+    node = Node("picky", context=context)
+    best_effort = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    node.create_publisher(Twist, "/cmd_in", best_effort)
+    node.create_subscription(Twist, "/cmd_out", lambda message: None, latched)
+    for topic in ("/cmd_in", "/cmd_out"):
+        text = f"no messages on {topic} between /picky and twist_gate"
+        probe.wait_for_status("types", "ERROR", text, node="twist_gate")
+    said = {value.key: value.value for value in probe.diagnostics["twist_gate: output"].values}
+    assert said["subscribers"] == "1", "one that hears nothing is none"
+    node.destroy_node()
+    rclpy.shutdown(context=context)
+
+
+def test_odometry_that_is_silent_or_no_number_is_an_error(gate: Callable[..., Robot]) -> None:
+    probe = gate().probe
+    silent = "no speed was measured on /odom"
+    probe.wait_for_status("odometry", "ERROR", f"{silent} yet", node="twist_gate")
+    odometry = Odometry()
+    publisher = probe.node.create_publisher(Odometry, "/odom", 1)
+    timer = probe.node.create_timer(0.05, lambda: publisher.publish(odometry))
+    probe.wait_for_status("odometry", "OK", node="twist_gate")
+    odometry.twist.twist.linear.x = math.nan
+    probe.wait_for_status("odometry", "ERROR", f"{silent} for", node="twist_gate")
+    odometry.twist.twist.linear.x = 1.0
+    probe.wait_for_status("odometry", "OK", node="twist_gate")
+    timer.cancel()
 
 
 def test_a_planner_that_dies_does_not_leave_the_robot_driving(

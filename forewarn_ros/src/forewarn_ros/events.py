@@ -7,7 +7,7 @@ from typing import Any
 
 from rclpy.node import Node
 from rclpy.publisher import Publisher
-from rclpy.qos import QoSCompatibility, qos_check_compatible
+from rclpy.qos import QoSCompatibility, QoSProfile, qos_check_compatible
 from rclpy.subscription import Subscription
 
 try:
@@ -15,7 +15,7 @@ try:
 except ImportError:  # Humble
     from rclpy.qos_event import PublisherEventCallbacks, SubscriptionEventCallbacks
 
-__all__ = ["SENDING_NONE", "TAKING_NONE", "SubscriptionEventCallbacks", "apart", "owner"]
+__all__ = ["SENDING_NONE", "TAKING_NONE", "SubscriptionEventCallbacks", "apart", "owner", "reaches"]
 
 SENDING_NONE = PublisherEventCallbacks(use_default_callbacks=False)
 TAKING_NONE = SubscriptionEventCallbacks(use_default_callbacks=False)
@@ -56,9 +56,14 @@ def apart(
         ),
     ]
     for topic, info, offered, asked in ends:
-        match, why = qos_check_compatible(offered, asked)
-        if match == QoSCompatibility.ERROR:
+        if not reaches(offered, asked):
+            _, why = qos_check_compatible(offered, asked)
             yield f"no messages on {topic} between {owner(info)} and {node.get_name()}: {why}"
+
+
+def reaches(offered: QoSProfile, asked: QoSProfile) -> bool:
+    """Tell whether a subscription is sent what a publisher publishes."""
+    return qos_check_compatible(offered, asked)[0] != QoSCompatibility.ERROR
 
 
 def _own(node: Node, infos: Iterable[Any]) -> list[Any]:

@@ -30,7 +30,7 @@ from forewarn.errors import ConfigError, ForewarnError
 from forewarn.signals.clock import Clock as MonitorClock
 from forewarn.signals.clock_kinds import clock_of
 from forewarn_ros.clock import SimulatedTime
-from forewarn_ros.events import SubscriptionEventCallbacks, owner
+from forewarn_ros.events import SubscriptionEventCallbacks, apart, owner, reaches
 from forewarn_ros.messages import diagnostics, to_time
 from forewarn_ros.overrides import tell_ignored, tell_unaddressed
 from forewarn_ros.process import Interrupt, middleware, spin
@@ -39,6 +39,7 @@ from monitor_node import conversions, parameters
 from monitor_node.actuators.interface import NOTHING, Demand
 from monitor_node.actuators.twist import APPLIED
 from monitor_node.escape import account_of
+from monitor_node.gate_status import ends_status, odometry_status, output_status
 from monitor_node.outputs import lease, prompt
 from monitor_node.security import announce_security
 from monitor_node.twist_gate import GateRules, GateState, Velocity, idle, measure, receive, step
@@ -86,6 +87,7 @@ class TwistGate(SimulatedTime):
         self._frame = ""
         self._commands = 0
         self._refused = 0
+        self._unmeasured = 0
         self._applied: tuple[Demand, str] | None = None
         self._open_until = -math.inf
         self._interventions: Any = None
@@ -119,16 +121,19 @@ class TwistGate(SimulatedTime):
 
     def _listen(self, clock: MonitorClock) -> None:
         name, kind = self.spec.monitor, TwistStamped if self.spec.stamped else Twist
-        self.create_subscription(
-            kind,
-            self.spec.input,
-            self._command,
-            QoSProfile(depth=1),
-            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
-        )
+        self._heard = [
+            self.create_subscription(
+                kind,
+                self.spec.input,
+                self._command,
+                QoSProfile(depth=1),
+                qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+            )
+        ]
         if self.spec.odometry is not None:
             newest = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-            self.create_subscription(Odometry, self.spec.odometry, self._measure, newest)
+            odometry = self.create_subscription(Odometry, self.spec.odometry, self._measure, newest)
+            self._heard.append(odometry)
         self.create_subscription(
             RiskArray,
             f"{name}/output/risk",
@@ -177,7 +182,9 @@ class TwistGate(SimulatedTime):
         self._drive()
 
     def _measure(self, message: Any) -> None:
-        self.state = measure(self.state, _velocity(message.twist.twist), time.monotonic())
+        measured = _velocity(message.twist.twist)
+        self._unmeasured += not measured.finite
+        self.state = measure(self.state, measured, time.monotonic())
 
     def _judge(self, message: Any, writer: bytes) -> None:
         self.watchdog.verdict(conversions.repeated(message, writer), time.monotonic())
@@ -272,20 +279,28 @@ class TwistGate(SimulatedTime):
         found = [
             Status("gate", level, f"{demand.action}: {reason}", values),
             output_status(self._output.topic_name, *self._ends(), self.spec.base),
-            types_status(self._misfits()),
+            ends_status(self._misfits(), [*apart(self, [self._output], self._heard)]),
             self._security,
         ]
+        if self.spec.odometry is not None:
+            silent = now - self.state.measured_at
+            limit, strange = self.rules.command_timeout, self._unmeasured
+            found.append(odometry_status(self._heard[1].topic_name, silent, limit, strange))
         self._diagnostics.publish(diagnostics(self._now_ns(), self.get_name(), found))
 
     def _ends(self) -> tuple[list[str], list[str]]:
-        """Return who publishes the output besides the gate, and who subscribes to it."""
-        topic = self._output.topic_name
-        publishers = [owner(e) for e in self.get_publishers_info_by_topic(topic)]
-        own = self.get_fully_qualified_name()
-        if own in publishers:
-            publishers.remove(own)  # once: a second gate is another publisher, too
+        """Return who publishes the output besides the gate, and who hears it."""
+        topic, own = self._output.topic_name, self.get_fully_qualified_name()
+        publishers = self.get_publishers_info_by_topic(topic)
+        ours = next((end for end in publishers if owner(end) == own), None)
+        others = [owner(end) for end in publishers if end is not ours]  # a second gate is another
         ears = self.get_subscriptions_info_by_topic(topic)
-        return publishers, [owner(e) for e in ears if e.topic_type == self._kind]
+        return others, [
+            owner(ear)
+            for ear in ears
+            if ear.topic_type == self._kind
+            and (ours is None or reaches(ours.qos_profile, ear.qos_profile))
+        ]
 
     @property
     def _kind(self) -> str:
@@ -311,48 +326,6 @@ class TwistGate(SimulatedTime):
 def _velocity(twist: Any) -> Velocity:
     linear, angular = twist.linear, twist.angular
     return Velocity(linear.x, linear.y, linear.z, angular.x, angular.y, angular.z)
-
-
-def output_status(
-    topic: str, publishers: Sequence[str], subscribers: Sequence[str], base: str | None
-) -> Status:
-    """Report whether the gate, and it alone, drives the base.
-
-    Parameters
-    ----------
-    topic : str
-        The output.
-    publishers : sequence of str
-        Full names of the nodes that publish it besides the gate.
-    subscribers : sequence of str
-        Full names of the nodes that subscribe to it.
-    base : str or None
-        The node that drives the base, if the monitor file names it.
-    """
-    problems = []
-    if publishers:
-        others = ", ".join(sorted(publishers))
-        problems.append(f"{others} publishes {topic} as well: the base may follow that")
-    if base is not None and base not in subscribers:
-        problems.append(f"{base} does not subscribe to {topic}: the gate drives nothing")
-    elif not subscribers:
-        problems.append(f"nobody subscribes to {topic}: the gate drives nothing")
-    values = {"publishers besides the gate": len(publishers), "subscribers": len(subscribers)}
-    level = Severity.ERROR if problems else Severity.OK
-    return Status("output", level, "; ".join(problems) or "drives the base", values)
-
-
-def types_status(misfits: Sequence[str]) -> Status:
-    """Report whether planner, base and odometry have the gate's types, or nothing gets through."""
-    if misfits:
-        hint = "actuators.twist.stamped says which type commands have"
-        return Status("types", Severity.ERROR, f"{'; '.join(misfits)}: {hint}", {})
-    return Status(
-        "types",
-        Severity.OK,
-        "planner, base and odometry have the gate's types, if they are there",
-        {},
-    )
 
 
 def with_writer(callback: Hear) -> Callable[..., None]:
