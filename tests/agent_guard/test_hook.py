@@ -83,6 +83,24 @@ def test_a_call_is_stopped_for_what_must_follow_from_it(guard: Guard) -> None:
 
 
 @pytest.mark.parametrize(
+    "arguments", ['{"to": "DE77", "to": "AC1234"}', '{"to": "AC1234"', '\ufeff [{"to": "AC1234"}]']
+)
+def test_arguments_that_another_reader_may_read_otherwise_are_refused(
+    guard: Guard, arguments: str
+) -> None:
+    """The rules saw one text that no file has named, and money went to AC1234."""
+    settled = attacked(guard).before("send_money", arguments)
+    assert settled.call is None
+    assert "begins as JSON and cannot be read as such" in settled.message
+    assert "AC1234" not in settled.message
+
+
+def test_arguments_may_be_a_text_in_json(guard: Guard) -> None:
+    settled = attacked(guard).before("send_money", '"\\u0041C1234"')
+    assert settled.decision.rule == "no_foreign_payee"
+
+
+@pytest.mark.parametrize(
     ("answer", "made"),
     [
         (True, True), ("approve", True), ({"type": "approve"}, True),

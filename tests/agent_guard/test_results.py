@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rules import written
+from rules import RULES, written
 
 from agent_guard import Decision, Guard, GuardedRun, GuardError, GuardStopError
 
@@ -184,6 +184,112 @@ def test_a_tool_that_yields_cannot_be_wrapped(run: GuardedRun) -> None:
 
     with pytest.raises(GuardError, match="'pages' yields its result"):
         run.wrap(pages)
+
+
+class Pages:
+    """A tool that a look at it does not tell from one that returns its result."""
+
+    def __call__(self) -> Iterator[str]:
+        yield ORDER
+
+
+@pytest.mark.parametrize("tool", [Pages(), lambda: map(str, [ORDER]), lambda: APages()()])
+def test_a_tool_whose_result_others_would_go_through_unseen_fails(
+    run: GuardedRun, tool: Callable[[], Any]
+) -> None:
+    """The rules saw `<generator object ...>` as the result."""
+    with pytest.raises(GuardError, match=r"'pages' returned .* piece by piece"):
+        run.wrap(tool, "pages")()
+    assert run.memory["standing"]["known"][5:] == [1, True]
+
+
+class APages:
+    async def __call__(self) -> AsyncIterator[str]:
+        yield ORDER
+
+
+def test_a_call_that_a_time_limit_ends_has_failed(run: GuardedRun) -> None:
+    """It had neither failed nor an output, and the next rule about errors did not see it."""
+
+    async def slow() -> None:
+        await asyncio.Event().wait()
+
+    async def hurried() -> None:
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(run.wrap(slow)(), 0.01)
+
+    asyncio.run(hurried())
+    assert run.memory["standing"]["known"][4:] == [["CancelledError"], 1, True]
+
+
+# Those who are asked
+
+
+def test_who_is_asked_may_speak_to_the_run(guard: Guard) -> None:
+    """It waited for itself, for ever."""
+    run = GuardedRun(guard, "thread", TASK, ask=lambda _: run.told("Delete all") or True)
+    assert run.before("delete_all", {}).call is not None
+    assert run.memory["standing"]["known"][1] == f"{TASK}\nDelete all"
+
+
+def test_others_do_not_wait_for_whoever_is_asked(guard: Guard) -> None:
+    """The loop that was to answer waited for the answer."""
+
+    async def both() -> None:
+        loop, begun = asyncio.get_running_loop(), asyncio.Event()
+        answered = asyncio.Event()
+
+        async def person() -> bool:
+            begun.set()
+            await answered.wait()
+            return True
+
+        def ask(_: object) -> bool:
+            return asyncio.run_coroutine_threadsafe(person(), loop).result()
+
+        run = GuardedRun(guard, "thread", TASK, ask=ask)
+        run.before("read_file", {"path": "bill.txt"}, "c1")
+        waits = asyncio.create_task(asyncio.to_thread(run.before, "delete_all", {}, "c2"))
+        await begun.wait()
+        run.after(ORDER, call="c1")
+        answered.set()
+        assert (await waits).call is not None
+
+    asyncio.run(both())
+
+
+@pytest.mark.parametrize(("answer", "made"), [(True, True), (False, False)])
+def test_a_call_is_judged_by_what_is_known_once_a_person_has_answered(
+    tmp_path: Path, answer: bool, made: bool
+) -> None:
+    """What a person said counts, whatever else has happened; what is worse by then counts more."""
+    text = RULES.replace("intervention: REPLAN\n    desc", "intervention: ASK\n    desc")
+    guard = Guard.open(written(tmp_path, text))
+
+    def ask(_: object) -> bool:
+        run.told("or to AC1234")  # now nothing is against it
+        return answer
+
+    run = GuardedRun(guard, "thread", TASK, ask=ask)
+    run.before("read_file", {"path": "bill.txt"})
+    run.after(ORDER)
+    assert (run.before("send_money", {"to": "AC1234"}).call is not None) is made
+
+    def stop(_: object) -> bool:
+        run.before("leave", {})
+        return True
+
+    run = GuardedRun(guard, "thread", TASK, ask=stop)
+    assert run.before("delete_all", {}).stops
+
+
+def test_who_is_told_of_a_decision_cannot_wait_for_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    guard = Guard.open(written(tmp_path), on_decision=lambda _: run.told("more"))
+    run = GuardedRun(guard, "thread", TASK)
+    assert run.before("read_file", {"path": "x"}).call is None
+    assert "a decision about a call of this run is being made" in caplog.text
 
 
 # Those who are told

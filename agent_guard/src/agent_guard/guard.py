@@ -384,7 +384,13 @@ def call_of(proposal: Proposal) -> Call:
     """Return a proposal as a call of a run; raises GuardError."""
     if not isinstance(proposal.tool, str) or not proposal.tool.strip():
         raise GuardError(f"{proposal.tool!r} names no tool", accepted="a text")
-    arguments = arguments_of(proposal.arguments)
+    try:
+        arguments = arguments_of(proposal.arguments, strict=True)
+    except ValueError as error:  # whoever makes the call may read it otherwise
+        raise GuardError(
+            f"the text of the arguments {error}",
+            accepted="JSON in which no key comes twice; a text as {'input': ...}",
+        ) from error
     if len(arguments) > MOST_ARGUMENTS:
         raise GuardError(f"{len(arguments)} arguments", accepted=f"up to {MOST_ARGUMENTS}")
     return Call(proposal.tool, arguments, "", False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from functools import wraps
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ class GuardedRun:
         Values of other signals that the monitor file names.
     ask : callable, optional
         Asks a person: from a question as plain data to an answer. Without it, what is to be asked
-        is refused.
+        is refused. Other calls of the run go on meanwhile; what is known by then counts.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class GuardedRun:
         self._ask = ask
         self._state = guard.start() if memory is None else guard.load(memory)
         self._places: dict[str, int | None] = {} if memory is None else dict(memory.get(PLACES, {}))
-        self._lock = threading.Lock()
+        self._lock = _Alone()
         if task:
             self.told(task)
 
@@ -86,18 +86,23 @@ class GuardedRun:
             Its `call` is the one to make, maybe another one; None if none is to be made, and
             `message` says why, to the model.
         """
-        with self._lock:
-            state, proposal = self._state, Proposal(tool, arguments, call)
-            judged = self.guard.decide(state, self.name, proposal, self.context)
-            answer = None
-            if judged.decision.does == "ask" and self._ask is not None:
-                answer = self._ask(question(judged.decision))
-            settled = self.guard.settle(state, judged, answer, self.context)
-            self._state = settled.state
-            self.guard.write(settled.decision, settled.values)
-            if call:
-                self._places[call] = _place(settled)
-            return settled
+        proposal, asked, answer = Proposal(tool, arguments, call), None, None
+        while True:
+            with self._lock:
+                state = self._state
+                judged = self.guard.decide(state, self.name, proposal, self.context)
+                if asked is not None and judged.decision.does in ("pass", "warn", "replace"):
+                    judged = judged._replace(decision=asked)  # what a person has said of it counts
+                decision = judged.decision
+                if decision.does != "ask" or self._ask is None or _same(decision, asked):
+                    settled = self.guard.settle(state, judged, answer, self.context)
+                    self._state = settled.state
+                    self.guard.write(settled.decision, settled.values)
+                    if call:
+                        self._places[call] = _place(settled)
+                    return settled
+            # Whoever is asked may speak to the run, or wait for one of its other calls.
+            asked, answer = decision, self._ask(question(decision))
 
     def after(self, result: object, failed: bool | None = None, call: str = "") -> None:
         """Take note of what a call returned.
@@ -171,11 +176,13 @@ class GuardedRun:
                 return step.message
             try:
                 result = tool(**step.arguments)
-            except Exception as error:
-                self._after(str(error), True, step.place)
+                if not inspect.isawaitable(result):
+                    _check_whole(result, title)
+            except BaseException as error:
+                self._failed(error, step.place)
                 raise
             if inspect.isawaitable(result):
-                return self._awaited(result, step.place)
+                return self._awaited(result, title, step.place)
             self._after(result, None, step.place)
             return result
 
@@ -197,14 +204,41 @@ class GuardedRun:
         assert not isinstance(given, str)
         return _Step(given, "", _place(settled))
 
-    async def _awaited(self, result: Awaitable[Any], place: int | None) -> Any:
+    async def _awaited(self, result: Awaitable[Any], title: str, place: int | None) -> Any:
         try:
             found = await result
-        except Exception as error:
-            self._after(str(error), True, place)
+            _check_whole(found, title)
+        except GeneratorExit:  # nobody awaits it any more, and nobody knows in which thread
+            raise
+        except BaseException as error:  # that of a time limit is no Exception
+            self._failed(error, place)
             raise
         self._after(found, None, place)
         return found
+
+    def _failed(self, error: BaseException, place: int | None) -> None:
+        self._after(str(error) or type(error).__name__, True, place)
+
+
+class _Alone:
+    """A lock of one run, which tells its own thread rather than let it wait for itself."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owner = 0
+
+    def __enter__(self) -> None:
+        if self._owner == threading.get_ident():
+            raise GuardError(
+                "a decision about a call of this run is being made",
+                accepted="to speak to a run from outside of `on_decision` and `replace`",
+            )
+        self._lock.acquire()
+        self._owner = threading.get_ident()
+
+    def __exit__(self, *_: object) -> None:
+        self._owner = 0
+        self._lock.release()
 
 
 class _Step(NamedTuple):
@@ -220,3 +254,18 @@ def _place(settled: Settled) -> int | None:
     if settled.call is None or settled.state.standing is None:
         return None
     return settled.state.standing.progress.step - 1
+
+
+def _same(decision: Decision, asked: Decision | None) -> bool:
+    """Tell whether a person has answered to this already."""
+    return asked is not None and (decision.rule, decision.action) == (asked.rule, asked.action)
+
+
+def _check_whole(result: object, title: str) -> None:
+    """Refuse what somebody else would go through, unseen by the rules; raises GuardError."""
+    if isinstance(result, (Iterator, AsyncIterator)):
+        raise GuardError(
+            f"the tool {title!r} returned {type(result).__name__}, which gives its result piece "
+            "by piece",
+            accepted="the whole result",
+        )

@@ -208,17 +208,37 @@ def says_failed(text: str) -> bool:
     return text.lstrip()[:5].lower() == "error"
 
 
-def arguments_of(given: Any) -> tuple[tuple[str, str], ...]:
-    """Return names and texts of the arguments; nested ones get names like ``to.address``."""
+def arguments_of(given: Any, *, strict: bool = False) -> tuple[tuple[str, str], ...]:
+    """Return names and texts of the arguments; nested ones get names like ``to.address``.
+
+    Parameters
+    ----------
+    given : object
+        The arguments; a text may be JSON.
+    strict : bool
+        Refuse a text that begins as JSON, and in which another reader may find something else: a
+        key comes twice, or it is cut short.
+
+    Raises
+    ------
+    ValueError
+        If it is refused.
+    """
     if isinstance(given, str):
-        try:
-            parsed = decoder.decode(given)
-        except (ValueError, RecursionError):
-            parsed = given
-        given = parsed if isinstance(parsed, (dict, list)) else given
+        given = _read(given, strict)
     pairs: list[tuple[str, str]] = []
     _collect(given, "", pairs)
     return tuple((name or "input", text) for name, text in pairs)
+
+
+def _read(text: str, strict: bool) -> Any:
+    try:
+        parsed = decoder.decode(text)
+    except (ValueError, RecursionError) as error:
+        if strict and text.lstrip("\ufeff \t\r\n").startswith(("{", "[")):
+            raise ValueError("begins as JSON and cannot be read as such") from error
+        return text
+    return parsed if isinstance(parsed, (dict, list, str)) else text
 
 
 def _collect(value: Any, name: str, pairs: list[tuple[str, str]]) -> None:
