@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,6 +47,17 @@ properties:
     hold: 0
     unseen_limit: 3600
     intervention: PULL_OVER
+"""
+
+UNLEARNED = """
+rate: 10
+startup: 0
+mode: act
+signals: {near: {timeout: 0.2}}
+predicates: {p: near}
+properties:
+  clear:
+    {formula: always(not p), horizon: 1, enter: 1, exit: 2, hold: 0, intervention: EMERGENCY_STOP}
 """
 
 
@@ -205,3 +217,31 @@ def test_what_was_never_seen_acts_again_after_a_jump(
     watch.restart(first)
     # Nothing has come yet: whether the state is known again nobody can say.
     assert watch.tick(first).rows[0].level == (0 if released else 2)
+
+
+@pytest.mark.parametrize("stale", ["worst", "hold", "ignore"])
+@pytest.mark.parametrize("jumps", [False, True])
+def test_without_a_model_nobody_is_let_go_because_a_sensor_is_silent(
+    stale: str, jumps: bool
+) -> None:
+    """An emergency stop for what had been seen ended with the last message about it."""
+    watch = Watch(compiled(UNLEARNED.replace("0.2", f"0.2, stale: {stale}")), None, {})
+
+    def asked(tick: int, near: float | None) -> tuple[str, str]:
+        if near is not None:
+            watch.accept("", watch.session.clock.time_ns(tick), {"near": near})
+        request = watch.tick(tick).request
+        return ("", "") if request is None else (request.action, request.reason)
+
+    assert asked(1_000, 1.0)[0] == "EMERGENCY_STOP"
+    if jumps:
+        watch.restart(1_001)
+    for tick in range(1_001, 1_020):
+        action, reason = asked(tick, None)
+        assert action == "EMERGENCY_STOP"
+    if stale != "hold" or jumps:
+        assert "no risk is known" in reason and "the alert holds until it may end" in reason
+    assert asked(1_020, 0.0)[0] == "EMERGENCY_STOP"
+    assert asked(1_021, 0.0)[0] == "NONE"
+    assert asked(1_022, None)[0] == "", "and a sensor that is silent begins nothing"
+    assert asked(1_030, None)[0] == ""

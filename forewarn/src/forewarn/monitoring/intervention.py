@@ -69,7 +69,8 @@ class Answer(NamedTuple):
 
 WARNING = Answer(WARN, None)
 SECONDS = Grid(1.0)
-FIGURE_NAMES = ("risk", "upper bound", "least risk of all choices", "expected risk")
+LEAST = "least risk of all choices"
+FIGURE_NAMES = ("risk", "upper bound", LEAST, "expected risk")
 NO_ANSWERS: Mapping[str, Answer] = MappingProxyType({})
 
 
@@ -187,10 +188,12 @@ def reason_of(row: RiskRow, clock: Clock) -> str:
     if never_seen(row):
         return f"{row.property}: the model has never seen this state, the risk is unknown"
     figure, value = FIGURE_NAMES[row.figure], compared(row)
-    if value != value:
-        return f"{row.property}: nothing was seen done in this state, the least risk is unknown"
     missing = len(row.stale_signals)
     stale = f", with {missing} stale signal{'s' if missing > 1 else ''}" if missing else ""
+    if value != value and figure == LEAST:
+        return f"{row.property}: nothing was seen done in this state, the least risk is unknown"
+    if value != value:
+        return f"{row.property}: no risk is known{stale}; the alert holds until it may end"
     said = f"{row.property}: {figure} {value:.3f} {within(clock, row.horizon)}"
     if value >= threshold:
         return f"{said} is at least {threshold:g}{stale}"

@@ -126,7 +126,7 @@ def judge(
         least = least_figure(
             model, compiled, before.branches, moment.observation, moment.row, step, risk
         )
-    figure, unseen = _compared(compiled, risk, least, expected)
+    figure, unseen = _compared(compiled, risk, status, least, expected)
     held_on = bool(held)
     policy = decide(compiled.rules, before.policy, moment.tick, figure, unseen=unseen, held=held_on)
     if not acted and policy.level == Level.ACT:
@@ -220,16 +220,21 @@ def _expected(
 
 
 def _compared(
-    compiled: CompiledProperty, risk: Risk, least: LeastFigure, expected: ExpectedFigure
+    compiled: CompiledProperty,
+    risk: Risk,
+    status: PropertyStatus,
+    least: LeastFigure,
+    expected: ExpectedFigure,
 ) -> tuple[float, bool]:
     """Return the figure that the policy compares, and whether the model has never seen this."""
     figure = (risk.probability, risk.upper, least.probability, expected.probability)[
         compiled.announced.figure
     ]
     if risk is NO_RISK:
-        # Without a model only a violation raises an alert, so its end must release it.
-        figure = 0.0
-    elif risk is NOT_JUDGED:
+        # Without a model only a violation raises an alert, so its end must release it. But nobody
+        # is let go because a sensor is silent.
+        return (NAN if status is UNKNOWN else 0.0), False
+    if risk is NOT_JUDGED:
         figure = NAN  # its upper bound of 1 must not alert either
     # Where nothing was seen done, the least risk is as unknown as in a state never seen.
     known = figure == figure or risk is NOT_JUDGED
