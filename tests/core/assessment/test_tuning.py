@@ -174,7 +174,7 @@ def test_thresholds_keep_their_proportions_and_their_order() -> None:
 
 
 @settings(deadline=None)
-@given(st.sampled_from(GRID), st.floats(0.001, 1), st.floats(0, 1), st.floats(0, 0.9999))
+@given(st.sampled_from(GRID), st.floats(0.001, 1), st.floats(0, 1), st.floats(1e-6, 0.9999))
 def test_scaled_thresholds_are_always_valid(
     act: float, at: float, warn: float, free: float
 ) -> None:

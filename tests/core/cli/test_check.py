@@ -135,7 +135,7 @@ def test_a_property_that_reaches_its_threshold_is_a_finding(
     config = tmp_path / "m.yaml"
     text = corridor_run.config.read_text()
     config.write_text(text.replace("{warn: 0.2, act: 0.4, release: 0.1}",
-                                   "{warn: 0, act: 0.000001, release: 0}"))  # fmt: skip
+                                   "{warn: 0, act: 0.000001, release: 0.0000001}"))  # fmt: skip
     low = forewarn("check", corridor_model, "no_contact", "-c", config)
     assert low.code == 1
     assert "act 1e-06 is reached in" in low.out

@@ -49,6 +49,9 @@ def test_a_good_file_gives_defaults_and_typed_values() -> None:
         ("act: 0.6", "act: 1.6", ["properties.stop.thresholds.act", "1.6"]),
         ("act: 0.6", "act: 0.1", ["properties.stop.thresholds", "release"]),
         ("release: 0.1", "release: .nan", ["thresholds.release", "nan"]),
+        ("release: 0.1", "release: 0", ["stop.thresholds", "release 0 must be above 0"]),
+        ("release: 0.1", "release: 0.1, warn_release: 0", ["warn_release 0 must be above 0"]),
+        ("  stop:\n", "  stop:\n    intervention: LIMIT_SPEED\n", ["LIMIT_SPEED needs speed_l"]),
         ("type: std_msgs/msg/UInt8,", "", ["signals.light", "topic and type"]),
         ("std_msgs/msg/UInt8", "UInt8", ["signals.light", "'UInt8'"]),
         ("moving: speed", "moving: sped", ["predicates.moving", "'sped'", "speed, light"]),
@@ -165,7 +168,7 @@ def test_thresholds_can_change_and_are_checked() -> None:
     changed = spec.with_thresholds("stop", {"act": 0.9, "enter": 4})
     assert changed.properties["stop"].thresholds.act == 0.9
     assert changed.properties["stop"].enter == 4
-    for values in ({"act": 2.0}, {"act": 0.05}, {"nonsense": 1}, {"enter": 0}):
+    for values in ({"act": 2.0}, {"act": 0.05}, {"nonsense": 1}, {"enter": 0}, {"release": 0.0}):
         with pytest.raises(ConfigError, match=r"properties\.stop"):
             spec.with_thresholds("stop", values)
     with pytest.raises(ConfigError, match="no such property"):

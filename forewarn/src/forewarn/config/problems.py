@@ -59,8 +59,10 @@ def validation_problems(
         elif kind == "extra_forbidden":
             problem, accepted = "unknown key", accepted_keys or _keys_at(section, known[:-1])
         else:
-            text = detail["msg"].removeprefix("Value error, ")
-            problem, accepted = f"{text[0].lower()}{text[1:]}", ""
+            text, accepted = detail["msg"], ""
+            problem = f"{text[0].lower()}{text[1:]}"
+            if kind == "value_error":  # it is our own, and may begin with a name
+                problem = text.removeprefix("Value error, ")
             if not (kind == "value_error" and isinstance(value, dict)):  # it names its own values
                 problem = f"{_shown(value)}: {problem}"
         if (said := f"{key_path(known)}{problem}") not in seen:

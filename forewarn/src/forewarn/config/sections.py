@@ -108,10 +108,11 @@ class Thresholds(Section):
         Levels at which a warning begins and at which the intervention is asked for. Where `act` is
         given alone, `warn` is at most `act`.
     release : float
-        Level below which an intervention may end, lower than `act`. Where not given: 0.2, or half
-        of `act` if that is less.
+        Level below which an intervention may end, above 0 and lower than `act`. Where not given:
+        0.2, or half of `act` if that is less.
     warn_release : float or None
-        Level below which a warning may end. Where not given: the lesser of `release` and `warn`.
+        Level below which a warning may end, above 0. Where not given: the lesser of `release` and
+        `warn`.
     """
 
     warn: Probability = 0.3
@@ -130,6 +131,11 @@ class Thresholds(Section):
         if not self.release < self.act:
             raise ValueError(
                 f"release {self.release:g} must be below act {self.act:g}, or alerts flicker"
+            )
+        if self.release == 0 or self.warn_release == 0:
+            name = "warn_release" if self.release else "release"
+            raise ValueError(
+                f"{name} 0 must be above 0: no risk is below it, and no alert would end"
             )
         if self.warn > self.act:
             raise ValueError(f"warn {self.warn:g} must not be above act {self.act:g}")
