@@ -109,6 +109,25 @@ def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
     assert journal.status().level == 2
 
 
+def test_an_alert_that_could_not_be_written_is_no_error_once_it_is_over_and_the_disk_is_back(
+    tmp_path: Path,
+) -> None:
+    """What was to be kept was what had been written last, and so nobody tried again."""
+    path = tmp_path / "journal"
+    journal = Journal(path, 60.0)
+    journal.write(idle(1), [])
+    path.unlink()
+    path.mkdir()
+    journal.write({**idle(2), "pending": True}, [])
+    assert journal.status().level == Severity.ERROR
+    journal.write(idle(3), [])
+    assert journal.status().level == Severity.ERROR
+    path.rmdir()
+    journal.write(idle(4), [])
+    assert journal.status().level == Severity.OK
+    assert Journal(path, 60.0).left is not None
+
+
 @pytest.mark.parametrize(
     ("a", "recalled"),
     [(0.0, "counts and mutes of tick 5"), (1.0, "obligations and alerts of tick 5")],

@@ -194,7 +194,7 @@ class Journal:
         self._last = memory, owing
         alerts = self._alerts
         content = (tick, {**memory, "tick": None}, tuple(owing), self.lost, alerts)
-        if content == self._written:
+        if content == self._written and not self.problem:
             return
         body = {"memory": memory, "owing": list(owing), "lost": self.lost, "alerts": alerts}
         try:
