@@ -34,7 +34,7 @@ from agent_guard.answers import question
 from agent_guard.decisions import GuardStopError, Proposal, plain
 from agent_guard.guard import Guard
 from agent_guard.outcomes import NOTHING, Settled
-from agent_guard.turns import Kept, Turn, begin, ended, gathered, merged, over
+from agent_guard.turns import Kept, Turn, begin, ended, gathered, merged, named, over
 from forewarn.config.actions import ACTIONS
 from forewarn.errors import ConfigError
 from forewarn.recordings.agent_calls import says_failed
@@ -119,14 +119,15 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         """Evaluate the step after the last call."""
         kept, messages = _field(state, KEY), _messages(state)
         info = getattr(runtime, "execution_info", None)
-        run = _run_of(getattr(info, "thread_id", None), messages)
+        place = getattr(info, "thread_id", None), getattr(info, "checkpoint_ns", None)
+        run, within = _run_of(kept, *place, messages)
         context, problem = self._other_signals(state)
         if problem:
             log.error(
                 "run %s: its end is judged without other signals: %s", plain(run, 80), problem
             )
         update, _ = over(self.guard, kept, run, _said(messages), context)
-        return {KEY: update}
+        return {KEY: {**update, "within": within}}
 
     async def aafter_agent(self, state: Any, runtime: Any) -> dict[str, Any]:
         """Do the same in an event loop."""
@@ -136,14 +137,15 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         state, call = request.state, request.tool_call
         messages = _messages(state)
         place = _among(messages, call)
-        config = request.runtime.config.get("configurable", {})
-        run = _run_of(config.get("thread_id"), messages)
+        config, kept = request.runtime.config.get("configurable", {}), _field(state, KEY)
+        within = config.get("checkpoint_ns")
+        run, within = _run_of(kept, config.get("thread_id"), within, messages)
         context, problem = self._other_signals(state)
         turn = begin(
-            self.guard, _field(state, KEY), run, place.name, place.proposals, place.number,
+            self.guard, kept, run, place.name, place.proposals, place.number,
             _said(messages), context, place.problem or problem,
         )  # fmt: skip
-        return turn, context
+        return turn._replace(within=within), context
 
     def _other_signals(self, state: Any) -> tuple[Mapping[str, Any], str]:
         """Return what the function `context` says, and why it could not be had."""
@@ -288,8 +290,14 @@ def _said(messages: Sequence[Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _run_of(thread: object, messages: Sequence[Any]) -> str:
-    return str(thread) if thread else str(messages[0].id) if messages else ""
+def _run_of(
+    kept: Any, thread: object, namespace: object, messages: Sequence[Any]
+) -> tuple[str, str]:
+    """Return the name of the run, and which call of another agent it is a part of."""
+    if not thread:
+        return str(messages[0].id) if messages else "", ""
+    # The last part of a namespace is the node that runs now.
+    return named(kept, str(thread), str(namespace or "").rpartition("|")[0])
 
 
 def _calling(request: ToolCallRequest, call: Proposal) -> ToolCallRequest:

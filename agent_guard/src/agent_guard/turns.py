@@ -36,6 +36,8 @@ class Turn(NamedTuple):
         What is remembered when the call is decided.
     judged : Judged
         The decision.
+    within : str
+        Call of another agent that the run is a part of; empty if it is none.
     """
 
     base: Kept
@@ -43,6 +45,7 @@ class Turn(NamedTuple):
     place: int
     state: RunState
     judged: Judged
+    within: str = ""
 
 
 def gathered(guard: Guard, kept: Mapping[str, Any] | None) -> RunState:
@@ -66,6 +69,16 @@ def gathered(guard: Guard, kept: Mapping[str, Any] | None) -> RunState:
         if outcome["made"] is not None:
             state = guard.answered(state, outcome["result"], outcome["failed"])
     return state
+
+
+def named(kept: Mapping[str, Any] | None, thread: str, within: str) -> tuple[str, str]:
+    """Return the name of a run and the call that it is a part of, as at its beginning.
+
+    An agent that a tool calls belongs to the thread of its caller, but its steps are its own: under
+    the same name, the record would join them to the caller's.
+    """
+    within = kept.get("within", "") if kept else within
+    return "/".join(filter(None, (thread, within))), within
 
 
 def merged(before: Kept | None, update: Kept | None) -> Kept:
@@ -152,7 +165,12 @@ def ended(guard: Guard, turn: Turn, settled: Settled, result: object, failed: bo
         "refused": after.refused - turn.state.refused,
         "stopped": after.stopped,
     }
-    kept = {"base": turn.base, "turn": turn.name, "done": {str(turn.place): outcome}}
+    kept = {
+        "base": turn.base,
+        "turn": turn.name,
+        "within": turn.within,
+        "done": {str(turn.place): outcome},
+    }
     if turn.place == 0:  # no other call of the message has a part in what is known by now
         guard.recent.keep(
             kept, after if made is None else guard.answered(after, outcome["result"], failed)

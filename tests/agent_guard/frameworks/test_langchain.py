@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from langchain.agents.middleware import AgentMiddleware, ToolRetryMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from loops import (
@@ -235,6 +236,37 @@ def test_threads_do_not_know_of_each_other(guard: Guard, tools: Tools) -> None:
     run(found, asked(), CONFIG)
     run(found, asked(), {"configurable": {"thread_id": "t2"}})
     assert tools.ran == ["read_file", "read_file"]  # the first reading of each thread
+
+
+@both
+def test_an_agent_that_a_tool_calls_is_a_run_of_its_own(
+    guard: Guard, tools: Tools, invoke: Invoke, tmp_path: Path
+) -> None:
+    """It has the thread of its caller, and the record joined their steps into one run."""
+    inner = Tools()
+
+    @tool
+    def delegate() -> str:
+        """Delegate."""
+        messages = says(READ), says(ATTACK), says(PAY)
+        return str(last(agent(guard, inner, *messages).invoke(asked())).content)
+
+    tools.all = lambda given=tools.all: [*given(), delegate]  # type: ignore[method-assign]
+    found = agent(
+        guard, tools, says(READ), says(("delegate", {})), says(PAY), checkpointer=InMemorySaver()
+    )
+    invoke(found, asked(), CONFIG)
+    assert inner.ran == tools.ran == ["read_file", "send_money DE77"]
+    steps: dict[str, list[tuple[int, Any]]] = {}
+    for line in recorded(tmp_path / "steps.jsonl"):
+        steps.setdefault(line["run"].partition("/")[2][:5], []).append(
+            (line["step"], line["action"])
+        )
+    read, paid = (0, "read_file"), "send_money"
+    assert steps == {
+        "": [read, (1, "delegate"), (2, paid), (3, None)],
+        "tools": [read, (1, paid), (2, None)],
+    }
 
 
 def test_a_state_of_the_past_goes_on_as_it_was_then(guard: Guard, tools: Tools) -> None:
