@@ -201,19 +201,20 @@ def trained(
         ("boosting, 1 s of history", past, boosting),
     ):
         chance: Chance = fit(*examples(question.name, training, features))
-        yield _scored(label, question, judged, [chance(features(one)) for one in judged], True)
+        yield scored(label, question, judged, [chance(features(one)) for one in judged], True)
 
 
 def watched(question: Question, judged: Sequence[Pass]) -> Iterator[Contender]:
     """Yield the single quantities."""
     for quantity in question.quantities:
         scores = [quantity.score(one.signals) for one in judged]
-        yield _scored(quantity.name, question, judged, scores, False)
+        yield scored(quantity.name, question, judged, scores, False)
 
 
-def _scored(
+def scored(
     label: str, question: Question, judged: Sequence[Pass], scores: Sequence[Floats], chances: bool
 ) -> Contender:
+    """Return a contender by its scores of each tick: chances, or what only ranks."""
     section = question.compiled.spec.properties[question.name]
     runs = [
         run._replace(score=score, unseen=None)

@@ -1,13 +1,14 @@
 """The same question where recordings are few: each is judged by what was learned from the others.
 
     python -m evaluation.foresight.trials --robot FOLDER [--judged FOLDER] --folder out/study
-    python -m evaluation.foresight.trials --ngsim FOLDER --folder out/study [--write]
+    python -m evaluation.foresight.trials --ngsim FOLDER [--crime FOLDER] --folder out/study
 
 `--robot` has the trials of a warehouse robot as published, `E2_002.json.gz` and so on. They are
 judged in the parts of `evaluation.agents.sequor`, a trial and its mirror image in the same one, by
 the label of that study; with `--judged`, all of them are learned from, and the trials of the other
 folder are judged. `--ngsim` has CommonRoad's scenes of recorded traffic: the cars of a scene are
-judged by those of the others, and left out together where folds are made of these.
+judged by those of the others, and left out together where folds are made of these. `--crime` has
+the measures of `evaluation.real.crime` of the same cars; they join as quantities to watch.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.agents import sequor
-from evaluation.foresight.study import HERE, Question, contenders, figures
+from evaluation.foresight.study import HERE, Question, contenders, figures, scored
 from evaluation.foresight.tables import (
     OURS,
     Found,
@@ -36,6 +37,7 @@ from evaluation.foresight.tables import (
 from evaluation.harness.command import command
 from evaluation.harness.page import put, rounded, table, write_json
 from evaluation.harness.runs import Pass, pass_over
+from evaluation.real import crime as criticality
 from evaluation.real import study as real
 from evaluation.real.ngsim import write_traces
 from evaluation.study.rivals import Quantity
@@ -43,6 +45,7 @@ from forewarn.assessment.comparison import Contender
 from forewarn.assessment.ranking import precision_recall
 from forewarn.assessment.resampling import bootstrap, interval, resampled
 from forewarn.config import load_spec
+from forewarn.errors import InputError, plural
 from forewarn.logic.specification import compile_spec
 
 MARK = "evaluation.foresight.trials"
@@ -86,15 +89,16 @@ def _joined(some: Sequence[Contender]) -> Contender:
 
 def answer(
     asked: Question, splits: Sequence[sequor.Split], parts: Sequence[Sequence[Pass]], folder: Path,
-    alike: Callable[[Pass], Any] = lambda one: one.path,
+    alike: Callable[[Pass], Any] = lambda one: one.path, also: Sequence[Contender] = (),
 ) -> tuple[dict[str, Any], list[Contender]]:  # fmt: skip
     """Return the figures of all contenders over the judged runs, and the contenders.
 
     Thresholds for a part come from the other parts. Runs that are `alike` are drawn together for
-    intervals.
+    intervals. Contenders in `also` are judged with them.
     """
     began = time.perf_counter()
     found, made_of = in_turn(asked, splits, folder)
+    found += also
     folds = [number for number, part in enumerate(parts) for _ in part]
     same = [str(alike(one)) for part in parts for one in part]
     done = {"size": len(folds), **figures(found, folds, same), "made_of": made_of}
@@ -274,7 +278,39 @@ def warehouse(data: Path, judged: Path | None, folder: Path) -> dict[str, Any]:
     return done | {"classes": Trials(everything).rows(found)}
 
 
-def traffic(data: Path, folder: Path) -> dict[str, dict[str, Any]]:
+def criticalities(asked: Question, judged: Sequence[Pass], folder: Path) -> list[Contender]:
+    """Return the measures of criticality that `evaluation.real.crime` wrote, each as a contender.
+
+    Raises
+    ------
+    InputError
+        If a car has no file there, or one with another number of steps.
+    """
+    values = []
+    for one in judged:
+        path = folder / one.path.name
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        ticks = len(one.tracks[0].ticks)
+        if len(rows) != ticks:
+            raise InputError(
+                f"{plural(len(rows), 'step')} of {ticks} that {one.path.name} has",
+                accepted="what python -m evaluation.real.crime writes of the same scenes",
+                file=path,
+            )
+        values.append(rows)
+    return [
+        scored(
+            f"{name} (CriMe)",
+            asked,
+            judged,
+            [np.asarray([row[name] for row in rows], dtype=float) * sign for rows in values],
+            chances=False,
+        )
+        for name, sign in criticality.MEASURES.items()
+    ]
+
+
+def traffic(data: Path, folder: Path, crime: Path | None) -> dict[str, dict[str, Any]]:
     """Return the figures of the rules that the recorded cars broke often enough to learn."""
     scenes, found = write_traces(data, folder / "trials"), {}
     for name in ("de_g1_safe_distance", "hard_braking"):
@@ -286,8 +322,10 @@ def traffic(data: Path, folder: Path) -> dict[str, dict[str, Any]]:
         }
         cars = ((one, scene) for scene, part in parts.items() for one in part)
         asked = replace(asked, groups=together(cars, folder / f"{name}.csv"))
+        everything = [one for part in parts.values() for one in part]
+        also = [] if crime is None else criticalities(asked, everything, crime)
         splits = sequor.in_parts(list(parts.values()))
-        found[name], _ = answer(asked, splits, list(parts.values()), folder / name)
+        found[name], _ = answer(asked, splits, list(parts.values()), folder / name, also=also)
     return found
 
 
@@ -315,6 +353,7 @@ def main(
     robot: Path | None = None,
     judged: Path | None = None,
     ngsim: Path | None = None,
+    crime: Path | None = None,
     write: bool = False,
 ) -> None:
     """Learn, judge, write."""
@@ -326,7 +365,7 @@ def main(
     if robot is not None:
         some["warehouse robot"] = warehouse(robot, judged, folder / "sequor")
     if ngsim is not None:
-        traffics = traffic(ngsim, folder / "ngsim")
+        traffics = traffic(ngsim, folder / "ngsim", crime)
         some |= {f"NGSIM {name}": item for name, item in traffics.items()}
     for name, item in some.items():
         found[name] = {str(item["size"]): item}

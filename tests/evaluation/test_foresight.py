@@ -27,11 +27,13 @@ from evaluation.foresight.tables import (
 from evaluation.harness.classifiers import LAGS, Floats, logistic, with_history
 from evaluation.harness.page import PAGE, replaced
 from evaluation.harness.runs import Pass, pass_over
+from evaluation.real import crime
 from evaluation.study.rivals import Quantity
 from forewarn.assessment.comparison import Contender, Estimate, Judged
 from forewarn.assessment.ranking import precision_recall
 from forewarn.assessment.tradeoff import AlertRule, Point, ScoredRun
 from forewarn.config import load_spec
+from forewarn.errors import InputError
 from forewarn.learning import danger_fit
 from forewarn.logic.specification import compile_spec
 from forewarn.monitoring.verdict import PropertyStatus
@@ -165,6 +167,26 @@ def test_each_part_is_judged_by_what_the_others_taught(tmp_path: Path) -> None:
             np.testing.assert_array_equal(mine.score, theirs.score)
     found = study.figures([ours, *study.watched(asked, passes)], folds)
     assert found["judged"] == 12 and [row["name"] for row in found["rows"]] == ["chain", "lean"]
+
+
+def test_measures_of_criticality_join_as_quantities(tmp_path: Path) -> None:
+    file = tmp_path / "hand.yaml"
+    content: dict[str, Any] = {**FRAME, "signals": SIGNALS, "predicates": {"leans": "lean > 0.3"}}
+    file.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    asked = trials.question(file, "stands", {})
+    passes = [pass_over(asked.compiled, write_run(tmp_path / f"{n}.jsonl", n)) for n in range(2)]
+    (folder := tmp_path / "measures").mkdir()
+    for one in passes:
+        values = [None, *range(1, len(one.tracks[0].ticks))]
+        rows = [json.dumps(dict.fromkeys(crime.MEASURES, value)) + "\n" for value in values]
+        (folder / one.path.name).write_text("".join(rows), encoding="utf-8")
+    found = {one.name: one for one in trials.criticalities(asked, passes, folder)}
+    for run in found["TTC (CriMe)"].runs:
+        np.testing.assert_array_equal(run.score, [np.nan, *-np.arange(1.0, len(run.ticks))])
+    assert found["DST (CriMe)"].runs[0].score[3] == 3.0
+    (folder / passes[1].path.name).write_text(rows[0], encoding="utf-8")
+    with pytest.raises(InputError, match=r"1\.jsonl: 1 step of \d+ that 1\.jsonl has"):
+        trials.criticalities(asked, passes, folder)
 
 
 def trial(kind: str, number: int, scores: list[float]) -> tuple[Pass, ScoredRun]:
