@@ -272,6 +272,8 @@ class GateEnd:
             if self.there:
                 self.state = receive(self.rules, self.state, Velocity(1.0), self.now)
                 self._apply()
+        if self.there and self._said is not None:  # it repeats itself, lest it count as dead
+            self._echo.publish(conversions.applied(1, *self._said))
 
     def _apply(self) -> None:
         demand, reason = self.watchdog.demand(self.now)

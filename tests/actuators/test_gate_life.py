@@ -8,11 +8,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from acting import config
 from forewarn_msgs.msg import Intervention
 from live_process import starving
-from live_ros import Process, monitor_parameters
-from robots import Robot, gated
-from small_world import serialized
+from live_ros import Probe, Process, monitor_parameters
+from robots import QUICK, Robot, gated
+from small_world import MONITOR, serialized
 
 pytestmark = pytest.mark.ros
 
@@ -86,6 +87,22 @@ def test_a_deactivated_monitor_stops_the_robot(scene: Scene) -> None:
     robot.wait_for(0.0, "monitor")
     assert robot.probe.change("activate")
     robot.wait_for(1.0, "nothing is asked for")
+
+
+def test_the_monitor_notices_a_killed_gate_long_before_the_middleware_does(
+    world: Path, tmp_path: Path, probe: Probe
+) -> None:
+    """For 20 s it said that a stop was taken up by a gate that was dead."""
+    file = config(tmp_path, f"{{twist: {{{QUICK}}}}}", MONITOR)
+    parameters = monitor_parameters(world, config=file, mode="act")
+    with Process("main", probe.domain, parameters), ExitStack() as running:
+        gate = running.enter_context(Process("twist_gate_node", probe.domain, {"config": file}))
+        probe.wait_for_status("actuator twist", "OK")
+        gate.process.kill()
+        gate.wait()
+        probe.wait_for_status("actuator twist", "ERROR", "the gate /twist_gate has been silent for")
+        running.enter_context(Process("twist_gate_node", probe.domain, {"config": file}))
+        probe.wait_for_status("actuator twist", "OK")
 
 
 def test_the_monitor_knows_whether_the_gate_follows(scene: Scene) -> None:

@@ -260,6 +260,8 @@ class TwistGate(SimulatedTime):
     def _report(self) -> None:
         now, limits = time.monotonic(), self.rules.escape
         demand, reason = self._demand(now)
+        if self._applied is not None:  # its silence tells the monitor that the gate is dead
+            self._echo.publish(conversions.applied(self._now_ns(), *self._applied))
         healthy = reason in (BY_MONITOR, NOTHING_ASKED)
         values = {
             "action": demand.action,

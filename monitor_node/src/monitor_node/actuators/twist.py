@@ -6,6 +6,7 @@ it outlives the monitor. Here is only watched whether it does what it was asked 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from forewarn_msgs.msg import Intervention
@@ -18,6 +19,11 @@ from monitor_node.actuators.interface import NOTHING, Confirmation, Demand
 
 INTERFACES: tuple[str, ...] = ()
 APPLIED = "output/applied"
+SILENCE = 2.0
+"""Seconds without a word after which there is no gate: it repeats itself twice a second.
+
+The middleware keeps the publisher of a process that was killed for 20 s.
+"""
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
@@ -41,6 +47,7 @@ class Gate:
         self._wanted: Demand = NOTHING
         self._applied: Any = None
         self._now = 0.0
+        self._spoke, self._heard_at = False, math.inf
 
     def demand(self, demand: Demand, now: float) -> None:
         """Take note of what the gate is asked for by topic."""
@@ -52,27 +59,36 @@ class Gate:
     def poll(self, now: float) -> None:
         """Compare."""
         self._now = now
+        if self._spoke or math.isinf(self._heard_at):  # it has as long to speak for the first time
+            self._spoke, self._heard_at = False, now
         self._confirmation.observe(self._met(), now)
 
     def _met(self) -> bool:
         applied, wanted = self._applied, self._wanted
         return (
             applied is not None
-            and self._subscription.get_publisher_count() > 0
+            and not self._missing(self._now)
             and applied.id == wanted.id
             and applied.action == getattr(Intervention, wanted.action)
             and (not wanted.limits or applied.speed_limit == wanted.speed_limit)
         )
 
+    def _missing(self, now: float) -> str:
+        """Say why there is no gate; empty if there is one."""
+        if not self._subscription.get_publisher_count():
+            return f"there is no gate {self._spec.gate}: start twist_gate_node"
+        if now - self._heard_at > SILENCE:
+            return f"the gate {self._spec.gate} has been silent for {now - self._heard_at:.1f} s"
+        return ""
+
     def _heard(self, message: Any) -> None:
-        self._applied = message
+        self._applied, self._spoke = message, True
         self._confirmation.observe(self._met(), self._now)
 
     def status(self, now: float) -> Status:
         """Report; a gate that is absent is an error at any time."""
-        if not self._subscription.get_publisher_count():
-            text = f"there is no gate {self._spec.gate}: start twist_gate_node"
-            return Status("actuator twist", Severity.ERROR, text, {})
+        if missing := self._missing(now):
+            return Status("actuator twist", Severity.ERROR, missing, {})
         problem = "" if self._applied is None else f"the gate says: {self._applied.reason}"
         return self._confirmation.status("twist", now, problem)
 
