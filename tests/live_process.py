@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -31,6 +32,7 @@ TURNS = cycle(range(0, 29, 2))
 ALL: weakref.WeakSet[Process] = weakref.WeakSet()
 DOMAINS = (*range(91, 102), *range(215, 233))  # their ports are no ephemeral ones on Linux
 PORTS, FIRST_PORT = 250, 7400  # of a domain, by the RTPS specification 9.6.1.1
+FINISHED = (2).to_bytes(4, sys.byteorder)  # what a port of shared memory that is ready begins with
 
 
 def lockable(path: Path) -> IO[bytes]:
@@ -77,6 +79,19 @@ def remove_abandoned_ports(domain: int) -> None:
                 Path("/dev/shm", name).unlink()
 
 
+def remove_unfinished_ports(folder: Path = Path("/dev/shm")) -> None:
+    """Remove ports whose makers were killed before they had finished them.
+
+    Whoever opens such a port waits for ever for its maker (Boost's `managed_open_or_create_impl`),
+    before his node is made. Beside those of its domain, each process takes ports from 7000 on.
+    """
+    for port in folder.glob("fastdds_port*[0-9]"):
+        with suppress(FileNotFoundError, PermissionError), port.open("rb") as file:
+            age = time.time() - os.fstat(file.fileno()).st_mtime
+            if file.read(4) != FINISHED and age > 10.0:  # it takes a millisecond to make one
+                port.unlink()
+
+
 @contextmanager
 def free_domain() -> Iterator[int]:
     """Reserve a domain id that no other test, of whatever process, uses meanwhile.
@@ -94,6 +109,7 @@ def free_domain() -> Iterator[int]:
             if domain in inhabited_domains():
                 continue
             remove_abandoned_ports(domain)
+            remove_unfinished_ports()
             yield domain
             return
     raise AssertionError("all domain ids are in use")
