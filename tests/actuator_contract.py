@@ -49,7 +49,11 @@ class ActuatorContract:
 
     @pytest.fixture(autouse=True)
     def _begin(self, tmp_path: Path) -> None:
-        self.folder = tmp_path
+        self.begin(tmp_path)
+
+    def begin(self, folder: Path) -> None:
+        """Begin with another robot, and nothing that is remembered of a former one."""
+        self.folder = folder
         self.now = 100.0
         self.session = 0
         self.set_up()
@@ -116,13 +120,15 @@ class ActuatorContract:
         assert self.orders == before
 
     @every_action
-    @pytest.mark.parametrize("before", ACTIONS)
     def test_it_leaves_nothing_of_what_was_asked_for_before(
-        self, action: Action, before: str
+        self, action: Action, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
-        self.ask(before)
-        effect = self.ask(action.name)
-        assert effect == (FREE if action.name in self.not_carried_out else self.expected(action))
+        for before in ACTIONS:
+            self.begin(tmp_path_factory.mktemp(before))
+            self.ask(before)
+            effect = self.ask(action.name)
+            idle = action.name in self.not_carried_out
+            assert effect == (FREE if idle else self.expected(action)), before
 
     @every_action
     def test_a_monitor_that_observes_changes_nothing(self, action: Action) -> None:

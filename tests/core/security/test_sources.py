@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,14 +33,11 @@ SOURCES = sorted(
 )
 
 
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@cache
-def calls_of(path: Path) -> tuple[tuple[str, ast.Call], ...]:
-    return tuple(calls(parsed(path)))
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    return {
+        str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES
+    }
 
 
 def modules(tree: ast.AST) -> Iterator[str]:
@@ -71,33 +67,25 @@ def test_there_are_sources() -> None:
     }
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_nothing_is_unpickled_and_code_is_run_in_two_places_only(path: Path) -> None:
-    name = str(path.relative_to(ROOT))
-    imported = {module.split(".")[0] for module in modules(parsed(path))}
-    assert {(name, module) for module in imported & FORBIDDEN} <= MAY_UNPICKLE
-    called = {function for function, _ in calls_of(path)}
-    found = {(name, function.removeprefix("builtins.")) for function in called}
-    assert {item for item in found if item[1] in RUNS_CODE} <= MAY_RUN_CODE
-    assert not {f"os.{shell}" for shell in SHELLS} & called
+def test_nothing_is_unpickled_and_code_is_run_in_two_places_only(
+    trees: dict[str, ast.Module],
+) -> None:
+    imported = {(name, module.split(".")[0]) for name in trees for module in modules(trees[name])}
+    assert {item for item in imported if item[1] in FORBIDDEN} == MAY_UNPICKLE
+    called = {(name, function) for name in trees for function, _ in calls(trees[name])}
+    found = {(name, function.removeprefix("builtins.")) for name, function in called}
+    assert {item for item in found if item[1] in RUNS_CODE} == MAY_RUN_CODE
+    assert not {item for item in called if item[1] in {f"os.{shell}" for shell in SHELLS}}
 
 
-def test_code_is_run_where_this_test_says() -> None:
-    found = set()
-    for path in SOURCES:
-        name = str(path.relative_to(ROOT))
-        found |= {(name, function) for function, _ in calls_of(path) if function in RUNS_CODE}
-    assert found == MAY_RUN_CODE
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_loaders_are_the_safe_ones(path: Path) -> None:
-    for function, call in calls_of(path):
-        keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+def test_loaders_are_the_safe_ones(trees: dict[str, ast.Module]) -> None:
+    made = [(name, *call) for name, tree in trees.items() for call in calls(tree)]
+    for name, function, call in made:
+        keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
         if function in ("yaml.load", "yaml.load_all", "yaml.compose", "yaml.parse"):
-            assert ast.unparse(keywords["Loader"]) in ("yaml.SafeLoader", "yaml.CSafeLoader")
-        assert not function.startswith(("yaml.unsafe", "yaml.full"))
+            assert keywords["Loader"] in ("yaml.SafeLoader", "yaml.CSafeLoader"), name
+        assert not function.startswith(("yaml.unsafe", "yaml.full")), name
         if function in ("np.load", "numpy.load"):
-            assert ast.unparse(keywords["allow_pickle"]) == "False"
+            assert keywords["allow_pickle"] == "False", name
         if function.startswith("subprocess."):
-            assert "shell" not in keywords
+            assert "shell" not in keywords, name
