@@ -12,6 +12,7 @@ from forewarn.config import parse_spec
 from forewarn.config.templates import TEMPLATES
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError
+from forewarn.logic import Automaton
 from forewarn.logic.specification import compile_spec
 
 Letters = Sequence[tuple[bool, bool]]
@@ -26,9 +27,8 @@ def spec(section: str) -> Any:
     )
 
 
-def violated_at(section: str, letters: Letters) -> int | None:
+def violated_at(automaton: Automaton, letters: Letters) -> int | None:
     """Return the step at which the automaton finds a violation first."""
-    (automaton,) = compile_spec(spec(section)).automata
     state = automaton.initial
     for step, (a, b) in enumerate(letters):
         holds = {"a": a, "b": b}
@@ -94,10 +94,11 @@ CASES: list[tuple[str, Callable[[Letters], int | None]]] = [
 def test_a_template_is_violated_when_its_pattern_is(
     section: str, meaning: Callable[[Letters], int | None]
 ) -> None:
+    (automaton,) = compile_spec(spec(section)).automata
     truth = list(itertools.product((False, True), repeat=2))
     for length in range(1, 5):
         for word in itertools.product(truth, repeat=length):
-            assert violated_at(section, word) == meaning(word), (section, word)
+            assert violated_at(automaton, word) == meaning(word), (section, word)
 
 
 def test_every_template_is_tried() -> None:
