@@ -112,6 +112,13 @@ def learned(runs: list[Path]) -> Any:
     return of
 
 
+@pytest.fixture(scope="module")
+def chosen(learned: Any) -> CountModel:
+    """Return the model with what `auto` has chosen."""
+    spec = compiled("auto")
+    return with_estimates(spec, learned(spec))
+
+
 def problem_of(spec: CompiledSpec, model: CountModel) -> Problem:
     (section,) = spec.spec.properties.values()
     automaton = spec.automata[0]
@@ -378,10 +385,8 @@ def test_predictions_of_a_fold_do_not_depend_on_its_outcomes(learned: Any) -> No
         assert np.array_equal(one, two)
 
 
-def test_auto_adds_up_all_estimates_and_says_so(learned: Any) -> None:
-    spec = compiled("auto")
-    model = with_estimates(spec, learned(spec))
-    (estimate,) = model.estimates
+def test_auto_adds_up_all_estimates_and_says_so(chosen: CountModel) -> None:
+    (estimate,) = chosen.estimates
     losses = {loss.name: loss.log_loss for loss in estimate.losses}
     assert set(losses) == {"chain", "shrunk", "pooled", "lagged", "stack"}
     assert estimate.chosen == "stack"
@@ -389,7 +394,7 @@ def test_auto_adds_up_all_estimates_and_says_so(learned: Any) -> None:
     words = in_words(estimate)
     assert words.startswith("a weighted sum of log-odds: ")
     assert "30 recordings" in words
-    assert any(words in note for note in build_monitor(spec, model).remarks)
+    assert any(words in note for note in build_monitor(compiled("auto"), chosen).remarks)
 
 
 def test_with_too_few_violations_it_is_the_chain(runs: list[Path]) -> None:
@@ -437,15 +442,15 @@ def test_what_is_certain_and_what_was_never_seen_stay(learned: Any) -> None:
         assert np.array_equal(np.isnan(table.values), np.isnan(chain))
 
 
-def test_a_stored_choice_gives_the_tables_of_a_fresh_one(learned: Any, tmp_path: Path) -> None:
+def test_a_stored_choice_gives_the_tables_of_a_fresh_one(
+    learned: Any, chosen: CountModel, tmp_path: Path
+) -> None:
     spec = compiled("auto")
-    model = learned(spec)
-    chosen = with_estimates(spec, model)
     save_model(chosen, tmp_path / "m.json")
     loaded = load_model(tmp_path / "m.json")
     assert loaded.estimates == chosen.estimates
     assert loaded.fingerprint == chosen.fingerprint
-    tables = [build_monitor(spec, one).properties[0].table for one in (loaded, model)]
+    tables = [build_monitor(spec, one).properties[0].table for one in (loaded, learned(spec))]
     assert tables[0] is not None
     assert tables[1] is not None
     assert np.array_equal(tables[0].values, tables[1].values, equal_nan=True)
@@ -464,11 +469,10 @@ def test_a_stored_choice_gives_the_tables_of_a_fresh_one(learned: Any, tmp_path:
     ],
 )
 def test_estimates_that_cannot_be_are_refused(
-    learned: Any, tmp_path: Path, change: Any, key: str
+    chosen: CountModel, tmp_path: Path, change: Any, key: str
 ) -> None:
-    spec = compiled("auto")
     path = tmp_path / "m.json"
-    save_model(with_estimates(spec, learned(spec)), path)
+    save_model(chosen, path)
     content = json.loads(path.read_text())
     content.pop("checksum")
     change(content["estimates"][0])

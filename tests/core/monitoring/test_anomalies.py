@@ -230,14 +230,14 @@ def test_the_normal_rules_are_those_of_scipy(alpha):
 
 @pytest.fixture(scope="module")
 def normal_runs(predictor: Predictor) -> list[list[list[Surprise]]]:
-    """Return the surprises of 400 times 20 normal runs."""
+    """Return the surprises of 200 times 20 normal runs."""
     rng = np.random.default_rng(4)
     return [
         [
             [predictor.surprise(one) for one in simulated(rng, int(rng.integers(4, 30)))]
             for _ in range(20)
         ]
-        for _ in range(400)
+        for _ in range(200)
     ]
 
 
@@ -256,7 +256,7 @@ def test_the_promised_share_of_false_alarms_is_kept(normal_runs, rule, what):
 def test_without_ties_the_promised_share_is_the_real_one(rule):
     """Of 39 scores and a new one, each is among the greatest four with a probability of 0.1."""
     rng = np.random.default_rng(9)
-    runs, trials = (39 if rule == "conformal" else 78), 600
+    runs, trials = (39 if rule == "conformal" else 78), 300
 
     def normal() -> list[float]:
         return rng.exponential(size=int(rng.integers(5, 30))).tolist()
@@ -303,7 +303,7 @@ def test_runs_whose_steps_depend_on_each_other_are_told_no_more_often_than_promi
             found.append(float(pace * spell))
         return found
 
-    runs, trials = 2 * round(2 / alpha - 1), 300
+    runs, trials = 2 * round(2 / alpha - 1), 150
     told = sum(
         calibrated([normal() for _ in range(runs)], rule="cusum", alpha=alpha)
         .judge(normal())
