@@ -30,7 +30,9 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("repeatable", settings.get_profile("patient"), derandomize=True)
+settings.register_profile(  # as many as notice all changes of `make mutants`; with a seed, 100
+    "repeatable", settings.get_profile("patient"), derandomize=True, max_examples=50
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:

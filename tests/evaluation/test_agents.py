@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.agents import file_agent, file_promise, file_study, sequor, tau, texts, toolemu
@@ -37,7 +37,6 @@ metrics = pytest.importorskip("sklearn.metrics")
 Scored = st.lists(st.tuples(st.integers(0, 8), st.booleans()), min_size=2, max_size=40)
 
 
-@settings(max_examples=60, deadline=None)
 @given(Scored)
 def test_the_area_is_that_of_scikit_learn(pairs: list[tuple[int, bool]]) -> None:
     scores, labels = (np.array(part) for part in zip(*pairs, strict=True))
@@ -47,7 +46,6 @@ def test_the_area_is_that_of_scikit_learn(pairs: list[tuple[int, bool]]) -> None
         assert area(scores, labels) == pytest.approx(metrics.roc_auc_score(labels, scores))
 
 
-@settings(max_examples=60, deadline=None)
 @given(Scored, st.sampled_from([0.05, 0.2, 0.5, 0.8]))
 def test_what_is_found_and_false_is_counted(pairs: list[tuple[int, bool]], share: float) -> None:
     scores, labels = (np.array(part) for part in zip(*pairs, strict=True))

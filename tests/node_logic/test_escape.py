@@ -266,7 +266,7 @@ class Oracle:
 
 
 @given(stretches)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_output_is_that_of_a_gate_without_or_within_the_limits(sequence: list) -> None:
     """Where it differs at all, the other stands; in one stop, its path and time are bounded."""
     state, plain, now, oracle = GateState(), GateState(), 0.0, Oracle()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from written_runs import track
 
@@ -227,7 +227,6 @@ IN_DOUBT = [(".", fact, 0.5, True) for fact in "V?.V~.V"]
 CERTAIN_ONLY_AT_ITS_END = [("A", ".", r, True) for r in (0.2, 0.3, 0.9)] + [(".", ".", 1.0, True)]
 
 
-@settings(max_examples=400, deadline=None)
 @given(
     st.lists(
         st.tuples(

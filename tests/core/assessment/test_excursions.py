@@ -64,7 +64,6 @@ def test_flickers_are_one_breach_until_it_has_been_quiet_for_so_long(
     assert len(find_events(track).violations) == counted
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=30), st.sampled_from([0, 2]))
 def test_a_breach_lasts_while_the_same_letter_would_violate(
     letters: list[tuple[bool, bool]], clear: int

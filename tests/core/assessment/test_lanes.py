@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.assessment.history import Track
@@ -41,7 +41,6 @@ def track(name: str, levels: list[int]) -> Track:
     )  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=30))
 def test_what_is_asked_for_is_what_the_advisor_says(pairs: list[tuple[int, int]]) -> None:
     columns = [list(one_pair) for one_pair in zip(*pairs, strict=True)]

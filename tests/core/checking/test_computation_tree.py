@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.checking.computation_tree import (
@@ -84,7 +84,6 @@ def test_the_moment_that_breaks_a_rule() -> None:
 runs = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=5), min_size=1, max_size=8)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     runs=runs, text=st.sampled_from(["AG !p", "AF q", "A [!p U q]", "AG (p => AF[<=2] q)", "AX p"])
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -86,7 +86,6 @@ formulas = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(text=formulas, drawn=st.integers(0, 2**32 - 1))
 def test_labels_are_what_formulas_mean(text: str, drawn: int) -> None:
     rng = np.random.default_rng(drawn)

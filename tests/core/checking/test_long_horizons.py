@@ -69,11 +69,7 @@ def by_powers(
     return (power @ violated)[:-1].reshape(n, m)
 
 
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],  # it makes chains
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from(AUTOMATA),
     st.integers(2, 7),

@@ -184,9 +184,7 @@ trees: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.dictionaries(names, trees, min_size=1),
     st.lists(names, min_size=1, max_size=4),

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.errors import CheckingError
@@ -60,7 +60,6 @@ def _split_some(linked, splits):
 
 
 @given(st.lists(_run, min_size=1, max_size=8), st.lists(_split, max_size=5))
-@settings(max_examples=200, deadline=None)
 def test_every_update_and_every_split_keeps_the_invariants(runs, splits):
     linked = Linked(X_HIGH, _compile)
     linked.check()
@@ -75,7 +74,6 @@ def test_every_update_and_every_split_keeps_the_invariants(runs, splits):
 
 
 @given(st.lists(_run, min_size=1, max_size=6), st.lists(_split, max_size=4))
-@settings(max_examples=100, deadline=None)
 def test_splitting_before_or_after_the_runs_gives_one_process(runs, splits):
     after = link(X_HIGH, runs, _compile)
     _split_some(after, splits)
@@ -97,7 +95,6 @@ def _pieces(run, longest):
 
 
 @given(st.lists(_run, min_size=1, max_size=12), st.integers(2, 30), st.lists(_split, max_size=3))
-@settings(max_examples=100, deadline=None)
 def test_what_is_forgotten_leaves_no_trace(runs, most, splits):
     linked = Linked(X_HIGH, _compile, most)
     for run in runs:
@@ -118,7 +115,6 @@ def test_what_is_forgotten_leaves_no_trace(runs, most, splits):
     st.lists(st.tuples(st.integers(0, 2), st.booleans(), _run), min_size=1, max_size=15),
     st.integers(2, 30),
 )
-@settings(max_examples=100, deadline=None)
 def test_runs_side_by_side_that_never_end_are_bounded_too(parts, most):
     linked = Linked(X_HIGH, _compile, most)
     where = [ROOT, ROOT, ROOT]
@@ -134,7 +130,6 @@ def test_runs_side_by_side_that_never_end_are_bounded_too(parts, most):
 
 
 @given(st.lists(_run, min_size=1, max_size=8), st.data())
-@settings(max_examples=150, deadline=None)
 def test_a_path_is_real_exactly_if_one_run_takes_it(runs, data):
     linked = link(X_HIGH, [[("", run[0][1]), *run[1:]] for run in runs], _compile)
     states = data.draw(st.lists(st.sampled_from(["high", "low"]), min_size=1, max_size=4))

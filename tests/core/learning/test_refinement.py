@@ -4,7 +4,7 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.errors import CheckingError
@@ -152,7 +152,6 @@ _runs = st.lists(st.lists(_step, min_size=1, max_size=6), min_size=2, max_size=1
 
 
 @given(_runs, st.booleans(), st.floats(0.0, 0.9))
-@settings(max_examples=100, deadline=None)
 def test_evidence_and_what_is_lost_are_what_the_process_promises(runs, maximise, bound):
     runs = [
         [(("" if i == 0 else action), state) for i, (action, state) in enumerate(run)]

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
@@ -60,7 +60,6 @@ _rows = st.lists(
 
 
 @given(rows=_rows, data=st.data())
-@settings(max_examples=150, deadline=None)
 def test_a_learned_condition_says_what_its_expression_says(rows, data):
     classes = data.draw(st.lists(st.sampled_from("xyz"), min_size=len(rows), max_size=len(rows)))
     variables = {name: [row[name] for row in rows] for name in "nbtc"}
@@ -70,7 +69,6 @@ def test_a_learned_condition_says_what_its_expression_says(rows, data):
 
 
 @given(rows=_rows, data=st.data())
-@settings(max_examples=100, deadline=None)
 def test_no_tree_loses_an_example_without_saying_so(rows, data):
     classes = data.draw(st.lists(st.sampled_from("xyz"), min_size=len(rows), max_size=len(rows)))
     variables = {name: [row[name] for row in rows] for name in "nbtc"}
@@ -280,7 +278,6 @@ _vectors = st.one_of(
 
 
 @given(values=_vectors, data=st.data())
-@settings(max_examples=150, deadline=None)
 def test_every_question_about_elements_says_what_its_expression_says(values, data):
     classes = data.draw(st.lists(st.sampled_from("xy"), min_size=len(values), max_size=len(values)))
     for wanted in (values, [None if v is None else np.array(v) for v in values]):

@@ -92,9 +92,7 @@ def test_one_mistake_is_one_problem(tmp_path: Path, mistake: Mistake) -> None:
     assert found.startswith(f"{mistake.key}: ")
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sets(st.sampled_from(MISTAKES), min_size=2))
 def test_many_mistakes_are_as_many_problems(tmp_path: Path, mistakes: set[Mistake]) -> None:
     text, alone = GOOD, set()

@@ -169,7 +169,7 @@ def exactly(value: Any) -> Any:
     return type(value), repr(value)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(EXPRESSIONS, EXPRESSIONS, st.lists(MESSAGES, min_size=1, max_size=5))
 def test_blocks_give_the_bits_of_the_extractor(
     first: str, second: str, messages: list[bytes]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
@@ -168,14 +168,12 @@ def test_actions_change_the_digest_although_the_chain_is_the_same(predictor):
     assert model.seed == bare.model.seed and predictor.digest != bare.digest
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.integers(-1, 6))
 def test_p_values_of_runs_are_those_of_the_definition(past, value):
     expected = (1 + sum(x >= value for x in past)) / (len(past) + 1)
     assert conformal_p(sorted(past), value) == pytest.approx(expected)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=12), st.integers(1, 12))
 def test_p_values_are_conservative_whatever_the_scores(scores, k):
     """Each score in turn is the new one: at most a share alpha of them has p <= alpha."""
@@ -187,7 +185,6 @@ def test_p_values_are_conservative_whatever_the_scores(scores, k):
     assert told <= alpha * len(scores) + 1e-9
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(
         st.lists(st.sampled_from([0.1, 0.5, 1.0, 2.0]), min_size=1, max_size=6),

@@ -77,7 +77,6 @@ runs = st.lists(st.tuples(answers, answers), min_size=2, max_size=25)
 
 
 @given(runs, st.data())
-@settings(max_examples=150, deadline=None)
 def test_a_crash_between_two_ticks_changes_nothing(run: Any, data: Any) -> None:
     crash = data.draw(st.integers(1, len(run) - 1))
     gap = data.draw(st.integers(0, 3))
@@ -174,11 +173,7 @@ def watched(request: Any, tmp_path_factory: Any) -> Callable[[], Watch]:
 
 
 @given(runs, st.data())
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_run_that_is_watched_goes_on_after_a_crash(watched: Any, run: Any, data: Any) -> None:
     crash = data.draw(st.integers(1, len(run) - 1))
     gap = data.draw(st.integers(0, 3))

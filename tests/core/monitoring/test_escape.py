@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.assessment.record_replay import ReplayedTick
@@ -194,7 +194,6 @@ events = st.lists(
 
 
 @given(events)
-@settings(max_examples=100, deadline=None)
 def test_it_is_clear_only_at_a_tick_of_which_all_is_known(sequence: list) -> None:
     """An oracle of its own: last samples, their ages, and what an operator did."""
     watch, plain = watching(section=BOTH), watching(section="")

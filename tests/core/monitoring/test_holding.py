@@ -187,7 +187,6 @@ Events = st.tuples(st.one_of(Steps, Nearly), Whats, st.integers(0, 10_000))
     st.integers(0, 2),
     st.lists(Events, min_size=1, max_size=8),
 )
-@settings(max_examples=150, deadline=None)
 def test_an_intervention_ends_by_its_rules_or_a_person(
     stale: str, number: int, events: Any
 ) -> None:

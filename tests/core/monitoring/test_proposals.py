@@ -130,7 +130,6 @@ def follows(standing: Standing, name: str) -> list[RiskRow]:
     return [list(rows) for rows in found]  # type: ignore[misc]
 
 
-@settings(max_examples=60)
 @given(steps, names)
 def test_a_violation_is_certain_if_it_follows_whatever_the_call_returns(
     made: list[tuple[str, str, str]], name: str

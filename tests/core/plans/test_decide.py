@@ -114,7 +114,6 @@ def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 formulas = st.recursive(st.sampled_from(["a", "b", "true", "false"]), larger, max_leaves=5)
 
 
-@settings(max_examples=120, deadline=None)
 @given(text=formulas, trace=st.lists(letters, min_size=1, max_size=7))
 def test_truth_is_that_of_the_definitions(text: str, trace: list[frozenset[str]]) -> None:
     formula = parse_formula(text, unit="steps")

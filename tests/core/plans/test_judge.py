@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.errors import FormulaError
@@ -247,7 +247,6 @@ def test_a_long_plan_with_chains_of_relations_ends() -> None:
     assert time.process_time() - begun < 10
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     course=st.lists(
         st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=7), max_size=8, min_size=1
@@ -280,7 +279,6 @@ def test_chains_of_relations_are_followed_through_all_changes(
 OBJECTS = ("cup", "box", "pan")
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     course=st.lists(
         st.sets(st.sampled_from(list(itertools.product(OBJECTS, OBJECTS)))), min_size=1, max_size=4

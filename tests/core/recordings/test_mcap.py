@@ -66,7 +66,6 @@ layouts = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(written, layouts, st.sets(st.sampled_from(["/a", "/b", "/c"])))
 def test_any_layout_yields_the_messages_in_order(tmp_path_factory, bags, messages, layout, wanted):
     path = write(tmp_path_factory.mktemp("mcap") / "x.mcap", messages, **layout)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
@@ -64,7 +64,6 @@ messages = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(messages)
 def test_every_field_survives(message):
     payload = MIXED.convert(bytes(PLAIN.serialize_ros1(message, NAME)))
@@ -96,7 +95,6 @@ def test_a_message_that_padding_doubles_is_converted_as_well():
     )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=200))
 def test_bytes_of_any_other_layout_are_refused_or_converted(data):
     try:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rosbags.highlevel import AnyReader
 
@@ -20,7 +20,6 @@ from forewarn.recordings import RecordingWriter, open_recording
 FLOAT = ("std_msgs/msg/Float64", "float64 data\n")
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 10**10), st.sampled_from("ab"), st.floats()), max_size=60),
     st.sampled_from([0.0, 0.5, 100.0]),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -69,7 +69,6 @@ def test_there_is_no_way_where_counts_lead_to_no_violation() -> None:
     assert likeliest_way(found["never"], model) is None
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 4), min_size=16, max_size=16))
 def test_no_way_of_up_to_four_moves_is_likelier(numbers: list[int]) -> None:
     counts = np.array(numbers).reshape(4, 4)

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -89,7 +89,6 @@ def test_a_countdown_in_one_state_is_one_box() -> None:
     assert not tree.exact
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 4), min_size=36, max_size=36))
 def test_its_ways_are_ways_of_the_chain_and_the_likeliest_is_among_them(numbers: list[int]) -> None:
     counts = np.array(numbers).reshape(6, 6)

@@ -132,7 +132,7 @@ def exactly(value: Any) -> Any:
     return type(value), repr(value)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(EXPRESSIONS, EXPRESSIONS, EXPRESSIONS, RUNS)
 def test_blocks_give_the_bits_of_the_step(
     first: str, second: str, third: str, run: list[tuple[int, tuple[Any, ...]]]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.config import parse_spec
@@ -117,7 +117,6 @@ CONDITIONS = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(CONDITIONS)
 def test_what_passes_has_a_truth_value_and_what_is_refused_has_none(condition: str) -> None:
     """Against the evaluation itself, all signals being known."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import shapely
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.config import load_spec
@@ -35,7 +35,6 @@ def is_unknown(value: Any) -> bool:
     return isinstance(value, Unknown) or value != value
 
 
-@settings(max_examples=80, deadline=None)
 @given(points, st.tuples(coordinate, coordinate))
 def test_stations_within_a_path_are_those_of_shapely(
     path: list[tuple[float, float]], point: tuple[float, float]

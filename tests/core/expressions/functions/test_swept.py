@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import shapely
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.expressions import FUNCTIONS, Unknown, compile_expression, parse_expression
@@ -82,7 +82,6 @@ def ways(draw: Any) -> Any:
     return np.array(xs), np.array(ys)
 
 
-@settings(max_examples=60, deadline=None)
 @given(ways(), angle, st.lists(st.tuples(place, place), min_size=1, max_size=6))
 def test_a_disc_that_moves_in_small_steps_gets_as_far(
     path: Any, heading: float, points: Any

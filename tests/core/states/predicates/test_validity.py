@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.config import parse_spec
@@ -52,7 +52,6 @@ bodies = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(bodies, min_size=1, max_size=5))
 def test_admissible_is_what_some_valuation_gives(texts: list[str]) -> None:
     abstraction, validity = build({f"p{i}": text for i, text in enumerate(texts)})
