@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from forewarn.assessment.improvement import _corrected, _flipped, improve
+from forewarn.assessment.improvement import Improvement, _corrected, _flipped, improve
 from forewarn.assessment.replay import replay
 from forewarn.assessment.splitting import Cut, Recorded, Setting, Split
 from forewarn.cli.improving import _read, _setting, _sources
@@ -78,6 +78,12 @@ def recorded(bags: list[Path]) -> dict[str, tuple[list[Recorded], Setting]]:
     }
 
 
+@pytest.fixture(scope="module")
+def improved(recorded: dict[str, tuple[list[Recorded], Setting]]) -> Improvement:
+    ours, setting = recorded["clear"]
+    return improve(ours, setting, most=1, tries=6)
+
+
 @pytest.mark.parametrize("cuts", [(), CUTS], ids=["as it is", "split"])
 def test_risks_are_those_that_a_model_of_the_same_predicates_gives(bags, recorded, cuts):
     """A monitor file that has the conditions, learned and replayed by the commands' own way."""
@@ -98,9 +104,8 @@ def test_risks_are_those_that_a_model_of_the_same_predicates_gives(bags, recorde
         assert both.sum() > 100 and len(set(found[both])) > 1
 
 
-def test_what_closes_is_found_and_what_hums_is_not(recorded):
-    ours, setting = recorded["clear"]
-    found = improve(ours, setting, most=1, tries=6)
+def test_what_closes_is_found_and_what_hums_is_not(recorded, improved):
+    (ours, setting), found = recorded["clear"], improved
     (one,) = found.proposals
     assert "gap" in one.cut.source and "(" in one.cut.source, "memory of the gap"
     assert one.gain.value > 0.01
@@ -114,9 +119,8 @@ def test_what_closes_is_found_and_what_hums_is_not(recorded):
     assert not any(one.holds for one in improve(no_gap, setting, most=1).proposals)
 
 
-def test_recordings_of_a_group_stay_together_and_prove_as_much_as_one(recorded):
-    ours, setting = recorded["clear"]
-    alone = improve(ours, setting, most=1, tries=6)
+def test_recordings_of_a_group_stay_together_and_prove_as_much_as_one(recorded, improved):
+    (ours, setting), alone = recorded["clear"], improved
     named = [one._replace(group=one.digest) for one in ours]
     assert improve(named, setting, most=1, tries=6) == alone, "groups of one change nothing"
     grouped = [one._replace(group=f"day{i % 8}") for i, one in enumerate(ours)]

@@ -82,11 +82,18 @@ BAD_FILES = [
     ("a list for a number", "rate: 10", "rate: [10]", ["line", "rate", "[10]", "number"]),
     ("nothing for text", "fast: speed > 0.3", "fast:", ["predicates.fast", "null", "string"]),
 ]
+READ_ALIKE = ("no YAML", "unknown key", "release above act", "unknown signal", "unknown predicate")
+"""One mistake of each step in which a file is read; all commands read it by the same ones."""
 
 
-@pytest.mark.parametrize("command", ["validate", "learn", "replay"])
 @pytest.mark.parametrize(
-    ("old", "new", "named"), [case[1:] for case in BAD_FILES], ids=[case[0] for case in BAD_FILES]
+    ("command", "old", "new", "named"),
+    [
+        pytest.param(command, *case, id=f"{command}: {what}")
+        for what, *case in BAD_FILES
+        for command in ("validate", "learn", "replay")
+        if command == "validate" or what in READ_ALIKE
+    ],
 )
 def test_monitor_file(
     forewarn: Callable[..., Any],

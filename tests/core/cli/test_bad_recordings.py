@@ -182,15 +182,3 @@ def test_a_definition_that_rosbags_cannot_parse_spoils_only_its_topic(
     result = forewarn("learn", bag, "-c", asked, "-o", tmp_path / "n.json")
     assert result.code == 2
     assert "/do/_service_event" in result.err
-
-
-def test_the_same_recording_twice_is_refused(
-    forewarn: Callable[..., Any], corridor_run: Any, tmp_path: Path
-) -> None:
-    copy = tmp_path / "copy.mcap"
-    copy.write_bytes(corridor_run.held_out.read_bytes())
-    result = forewarn(
-        "learn", corridor_run.held_out, copy, "-c", corridor_run.config, "-o", tmp_path / "m.json"
-    )
-    assert result.code == 2
-    assert "same data" in result.err

@@ -48,27 +48,26 @@ def test_help_of_each_command_has_an_example_and_its_exit_codes(forewarn: Run, n
     assert "exit codes: 0" in result.out
 
 
-HEAVY = (
-    "scipy",
-    "shapely",
-    "mcap",
-    "lz4",
-    "plotly",
-    "sklearn",
-    "multiprocessing",
-    "rich.progress",
+HEAVY = {
+    "scipy", "shapely", "mcap", "lz4", "plotly", "sklearn", "multiprocessing", "rich.progress",
     "numpy.random",
-)
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "words",
-    [["--help"], ["--version"], ["validate", "--help"], ["validate", "config/nav2.yaml"]],
-)
-def test_a_command_loads_only_what_it_needs(words: list[str]) -> None:
+    ("commands", "heavy"),
+    [
+        ([["--help"], ["--version"], ["validate", "--help"], ["validate", "config/nav2.yaml"]],
+         HEAVY),
+        ([[name, "--help"] for name in ("learn", "replay", "tune")],
+         {"scipy.optimize", "scipy.stats", "plotly", "sklearn"}),
+    ],
+    ids=["usual", "some"],
+)  # fmt: skip
+def test_a_command_loads_only_what_it_needs(commands: list[list[str]], heavy: set[str]) -> None:
     code = (
-        f"import sys; from forewarn.cli import main; main({words}); "
-        f"print('loaded:', *({{*{HEAVY}}} & {{*sys.modules}}))"
+        f"import sys; from forewarn.cli import main; [main(words) for words in {commands}]; "
+        f"print('loaded:', *({heavy} & {{*sys.modules}}))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.endswith("loaded:\n"), out.stdout
@@ -88,17 +87,6 @@ def test_a_part_that_is_not_built_is_an_error_and_no_traceback(module: str) -> N
     assert re.fullmatch(
         r"forewarn: error: forewarn's .* is not built: install forewarn anew \(.*\n", done.stderr
     )
-
-
-@pytest.mark.parametrize("name", ["learn", "replay", "tune"])
-def test_what_few_ask_for_is_not_loaded_for_all(name: str) -> None:
-    code = (
-        f"import sys; from forewarn.cli import main; main({[name, '--help']}); "
-        "heavy = {'scipy.optimize', 'scipy.stats', 'plotly', 'sklearn'}; "
-        "print('loaded:', *(heavy & {*sys.modules}))"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.endswith("loaded:\n"), out.stdout
 
 
 def test_all_options_of_all_commands_explain_themselves() -> None:

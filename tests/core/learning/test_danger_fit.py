@@ -160,6 +160,12 @@ def trees_of_each(found: FittedScore) -> int:
     return number
 
 
+@cache
+def odds_of_others() -> Any:
+    """Return what members say of each recording that did not see it."""
+    return crossed(lambda others, x: members(others, trees_of_each(fitted()), x))
+
+
 def chances(odds: Any) -> Any:
     return 1 / (1 + np.exp(-odds))
 
@@ -178,8 +184,7 @@ def test_the_score_is_a_weighted_sum_of_scikit_learns_log_odds_and_lines() -> No
 
 
 def test_every_recording_is_judged_by_members_that_did_not_see_it() -> None:
-    found, trees = fitted(), trees_of_each(fitted())
-    odds = crossed(lambda others, x: members(others, trees, x))
+    found, trees, odds = fitted(), trees_of_each(fitted()), odds_of_others()
     apart = np.log(found.scores / (1 - found.scores)) - odds @ [*found.members.values()]
     np.testing.assert_allclose(apart, apart[0], rtol=0, atol=1e-9)
     of_mean = log_loss(found.followed, chances(odds @ PRIOR))
@@ -192,8 +197,7 @@ def test_every_recording_is_judged_by_members_that_did_not_see_it() -> None:
 
 def test_weights_are_those_of_the_penalised_loss() -> None:
     """The optimum by a general method: none below 0, held near what is known before."""
-    found, y = fitted(), fitted().followed
-    odds = crossed(lambda others, x: members(others, trees_of_each(fitted()), x))
+    found, y, odds = fitted(), fitted().followed, odds_of_others()
     hold = danger_members.HOLD / sum(part.followed.any() for part in parts())
 
     def loss(at: Any) -> float:

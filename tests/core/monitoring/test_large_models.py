@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,15 +120,15 @@ def test_other_threads_have_their_turns(
     large: tuple[CompiledSpec, CountModel], tmp_path: Path, what: str
 ) -> None:
     spec, model = large
-    monitor = build_monitor(spec, model)
     with_record = RecordWriter(tmp_path / "a.mcap", Names.of("/monitor"), "", {})
-    tasks: dict[str, Callable[[], Any]] = {
-        "build": lambda: build_monitor(spec, model),
-        "write": lambda: dump_model(model),
-        "pack": lambda: with_record.pack(model, monitor),
-        "learn": OnlineLearner(spec, model).later(),
+    tasks: dict[str, Callable[[], Callable[[], Any]]] = {
+        "build": lambda: lambda: build_monitor(spec, model),
+        "write": lambda: lambda: dump_model(model),
+        "pack": lambda: partial(with_record.pack, model, build_monitor(spec, model)),
+        "learn": lambda: OnlineLearner(spec, model).later(),
     }
-    assert least(lambda: longest_hold(tasks[what]), LONGEST) < LONGEST
+    task = tasks[what]()
+    assert least(lambda: longest_hold(task), LONGEST) < LONGEST
     with_record.close()
 
 
