@@ -36,7 +36,7 @@ def writing(
     def arguments(command: str, target: Path) -> tuple[object, ...]:
         return {
             "init": ("init", bag, "-o", target),
-            "learn": ("learn", *corridor_run.recordings, *config, "-j", 1, "-o", target),
+            "learn": ("learn", corridor_run.recordings[0], *config, "-o", target),
             "merge": ("merge", corridor_model, "-o", target),
             "replay": ("replay", bag, *config, *model, "--exit-zero", "--report", target),
             "verdicts": ("replay", bag, *config, *model, "--exit-zero", "--verdicts", target),
@@ -64,8 +64,11 @@ def full(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("linked", [False, True], ids=["", "linked"])
-@pytest.mark.parametrize("command", COMMANDS)
+# Whole, line by line, and message by message: each way to write meets a link to a device once.
+@pytest.mark.parametrize(
+    ("command", "linked"),
+    [*((one, False) for one in COMMANDS), ("learn", True), ("verdicts", True), ("convert", True)],
+)
 def test_a_full_device_is_an_error_and_stays_a_device(
     forewarn: Cli, writing: Any, full: Path, tmp_path: Path, command: str, linked: bool
 ) -> None:
