@@ -57,7 +57,8 @@ def _print_events(monitor: Monitor, run: RecordedRun, output: Output, title: str
         _cells(monitor, run, event, state)
         for (_, _, event), state in zip(happened, shown, strict=True)
     ]
-    columns = (">time", "property", "event", ">lasts", ">lead time", ">risk", "state", "remark")
+    named = "property" if len(monitor.spec.properties) > 1 else "?property"
+    columns = (">time", named, "event", ">lasts", ">lead time", ">risk", "state", "remark")
     output.table(columns, rows, title)
     if rows:
         output.say()

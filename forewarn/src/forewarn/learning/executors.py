@@ -21,6 +21,7 @@ from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
+from weakref import finalize
 
 from forewarn.errors import InputError, RecordingError
 from forewarn.files.remote import RemotePath
@@ -107,7 +108,10 @@ class Processes:
     @cached_property
     def _pool(self) -> ProcessPoolExecutor:
         context = get_context("spawn")
-        return ProcessPoolExecutor(self.jobs, mp_context=context, initializer=end_silently)
+        pool = ProcessPoolExecutor(self.jobs, mp_context=context, initializer=end_silently)
+        # With wait: a pool that still ends while the interpreter does prints a traceback.
+        finalize(self, pool.shutdown)
+        return pool
 
     def each(
         self,
@@ -133,16 +137,18 @@ class Processes:
                     break
                 path, future = waiting.popleft()
                 yield from settled(path, future.result, progress, self.left_out)
-        except BrokenProcessPool as error:
+        except BaseException as error:
+            # Enough, or an error: what has not begun need not begin. The pool's own thread cancels
+            # it, because an interrupt may have ended the processes, and that thread tells of it.
+            self.__dict__.pop("_pool", None)
+            pool.shutdown(cancel_futures=True)
+            if not isinstance(error, BrokenProcessPool):
+                raise
             raise InputError(
                 "a process that read recordings was killed, perhaps for want of memory",
                 key="--jobs",
                 accepted="fewer processes",
             ) from error
-        finally:
-            # Enough, or an error: what has not begun need not begin.
-            for _, future in waiting:
-                future.cancel()
 
 
 def local(jobs: int, left_out: LeftOut | None = None) -> Executor:
