@@ -6,6 +6,8 @@ accepted, so that a user can mend the input without reading the source.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 
 
@@ -99,6 +101,12 @@ class ModelError(InputError):
 
 class CheckingError(InputError):
     """A chain or a query cannot be checked."""
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return ``; did you mean 'x'?`` if something known is spelt much alike."""
+    close = get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def plural(number: int, noun: str, nouns: str = "") -> str:

@@ -384,7 +384,8 @@ class MonitorNode(ReportingNode):
         return open_keeper(watch, names, inputs, extra, files, self.get_logger())
 
     def _policy_changed(self, name: str, values: Mapping[str, object]) -> None:
-        self.get_logger().info(f"properties.{name}: {values}")
+        told = ", ".join(f"{key} is {value}" for key, value in values.items())
+        self.get_logger().info(f"properties.{name}: {told}")
         if self.runtime is not None:
             self.runtime.note(PolicyChange(name, dict(values)))
 
@@ -408,7 +409,8 @@ class MonitorNode(ReportingNode):
         failure = self._failure()
         same_name = twins(self)
         if same_name:
-            self._warn(f"{same_name} more nodes are called {self.get_fully_qualified_name()}")
+            others = "another node is" if same_name == 1 else f"{same_name} other nodes are"
+            self._warn(f"{others} called {self.get_fully_qualified_name()}, too")
         for told in apart(self, self.publishers):
             self._warn(told)
         found = [node_status(self.state, self.problem or failure, same_name, self.next_step)]

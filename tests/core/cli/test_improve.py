@@ -75,6 +75,18 @@ def test_what_holds_is_written_and_all_else_stays(
     assert "exists already" in forewarn(*asked, "-o", better).err
 
 
+def test_so_few_recordings_that_nothing_could_hold_are_said(
+    forewarn: Callable[..., Any], bags: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "monitor.yaml"
+    config.write_text(MONITOR)
+    runs = [bags / f"run{number}.jsonl" for number in range(6)]
+    result = forewarn("init", "--improve", config, *runs, "--most", 1, "--tries", 4)
+    assert "nothing to write" in result.out
+    said = "with 3 recordings that judge no p is below 0.12, whatever is gained: it takes 10 "
+    assert said in result.err.replace("\n", " ")
+
+
 def test_paths_lead_to_the_same_files_from_another_folder(
     forewarn: Callable[..., Any], bags: Path, tmp_path: Path
 ) -> None:

@@ -101,6 +101,17 @@ def test_tables_fit_and_break_no_word(
     assert "\x1b[1;31mVIOLATION" in coloured and "\x1b[33malert" in coloured
 
 
+def test_the_only_property_needs_no_column(
+    corridor_run: Any, corridor_model: Path, tmp_path: Path
+) -> None:
+    config, name = tmp_path / "monitor.yaml", "slow_down_when_anything_is_near"
+    text = corridor_run.config.read_text().replace("slow_down:", f"{name}:")
+    config.write_text(re.sub(r"\n  no_contact:.*(\n   .*)*", "", text))
+    words = ("-c", config, "-m", corridor_model)
+    _, text = shown(tmp_path, "replay", corridor_run.held_out, *words)
+    assert re.search(r" time +event", text), text
+
+
 def test_ctrl_c_leaves_nothing_half(folder: Path) -> None:
     record(folder / "many.jsonl", 2, 3000)  # so that the command is still at work
     before = {path.name for path in folder.iterdir()}

@@ -104,6 +104,15 @@ def test_one_property_can_be_tuned_alone(tuned: Callable[..., Any], config: Path
     )
 
 
+def test_a_property_that_there_is_not_is_said_before_recordings_are_read(
+    forewarn: Callable[..., Any], config: Path, corridor_model: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.mcap"
+    broken.write_bytes(b"no recording")
+    asked = (broken, "-c", config, "-m", corridor_model, *BUDGET, "--property", "crash")
+    assert "'crash' is no property" in forewarn("tune", *asked).err
+
+
 def test_a_wish_beyond_the_data_is_refused_with_what_it_would_take(
     tuned: Callable[..., Any], config: Path
 ) -> None:

@@ -58,7 +58,6 @@ def test_processes_that_an_interrupt_ends_say_nothing(
     interrupted.join(WAIT)
     open(pipe, "w").close()
     interrupted.join()
-    del work
     assert [name for _, name in processes.each(PATHS, name_of, ())] == [p.name for p in PATHS]
     del processes
     assert not told

@@ -110,7 +110,10 @@ def test_the_session_with_a_signal_that_goes_missing(compiled: CompiledSpec, tra
     [
         (("kind: zones", "kind: zone"), "states.kind: 'zone' is no kind of states"),
         (("limits: [1, 2]", "limits: [1]"), "states.limits[1]: is missing"),
-        (("limits:", "limit: 1, limits:"), "states.limit: unknown key (accepted: kind, limits)"),
+        (
+            ("limits:", "limit: 1, limits:"),
+            "states.limit: unknown key; did you mean 'limits'? (accepted: kind, limits)",
+        ),
         (("kind: zones", "kind: predicates"), "states.limits: unknown key (accepted: kind)"),
         (("not high", "not dizzy"), "unknown name 'dizzy' (accepted: low, middle, high)"),
     ],

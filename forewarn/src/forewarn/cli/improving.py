@@ -261,6 +261,18 @@ def _signed(estimate: Estimate) -> str:
     return "-" if math.isnan(value) else f"{value:+.4f} ({low:+.4f} to {high:+.4f})"
 
 
+def _tell_of_few(found: Improvement, output: Output) -> None:
+    """Tell whether nothing could have been more than chance, whatever it gained."""
+    least = len(found.proposals) / 2 ** len(found.judging)  # all signs alike, by Holm
+    if least > LEVEL:
+        enough = 2 * math.ceil(math.log2(len(found.proposals) / LEVEL))
+        output.note(
+            f"with {len(found.judging)} recordings that judge no p is below {min(least, 1):.2g}, "
+            f"whatever is gained: it takes {enough} recordings, or parts of them as "
+            "run.mcap::0..600"
+        )
+
+
 def _write(
     config: Path,
     target: Path | None,
@@ -276,7 +288,8 @@ def _write(
     compile_spec(parsed, load_compiled(config).abstraction.fitted)
     change = difference(config, before, after)
     if not found.confirmed:
-        output.say("nothing to write: no proposal is more than chance (p at most 0.05)")
+        output.say(f"nothing to write: no proposal is more than chance (p at most {LEVEL})")
+        _tell_of_few(found, output)
     elif target is None:
         output.say(change)
         output.say("not written: -o FILE does it")

@@ -175,6 +175,7 @@ def run(options: Options, output: Output) -> int:
     """Replay, choose, show, and write if asked to."""
     check_output(options.plot, options.config if options.write else None)
     spec = load_spec(options.config)
+    names = _chosen(options, spec)
     recordings = existing_recordings(options.recordings, spec, Part(options.begin, options.end))
     for path in recordings:
         if path.name.startswith(PREFIX):
@@ -191,7 +192,7 @@ def run(options: Options, output: Output) -> int:
         output.note(line)
     goal = _goal(options, monitor.clock, clusters)
     tunings = []
-    for name in _chosen(options, monitor.spec):
+    for name in names:
         scored = _scored(monitor, runs, name, incidents, output)
         tunings.append(tune(name, monitor.spec.properties[name], scored, goal))
     for tuning in tunings:

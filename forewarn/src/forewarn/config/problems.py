@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from forewarn.config.fields import Section
 from forewarn.config.yaml_text import Document
-from forewarn.errors import ConfigError
+from forewarn.errors import ConfigError, suggestion
 
 KeyPath = tuple[object, ...]
 
@@ -57,9 +57,10 @@ def validation_problems(
         if kind == "missing":
             problem, accepted = "is missing", ""
         elif kind == "extra_forbidden":
-            problem, accepted = "unknown key", accepted_keys or _keys_at(section, known[:-1])
+            accepted = accepted_keys or _keys_at(section, known[:-1])
+            problem = f"unknown key{suggestion(str(known[-1]), accepted.split(', '))}"
         else:
-            text, accepted = detail["msg"], ""
+            text, accepted = detail["msg"].partition(", unable to parse")[0], ""
             problem = f"{text[0].lower()}{text[1:]}"
             if kind == "value_error":  # it is our own, and may begin with a name
                 problem = text.removeprefix("Value error, ")

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from forewarn.errors import ExpressionError
+from forewarn.errors import ExpressionError, suggestion
 from forewarn.expressions import call_trees as trees
 from forewarn.expressions import comprehensions, operators
 from forewarn.expressions import ragged as segments
 from forewarn.expressions.comparisons import COMPARATORS
 from forewarn.expressions.functions import CONSTANTS, FUNCTIONS
-from forewarn.expressions.syntax import Expression, bound_names, called, position, suggestion
+from forewarn.expressions.syntax import Expression, bound_names, called, position
 from forewarn.expressions.values import Notes, Unknown, Value, is_unknown, to_value, vector
 
 _BINARY = {

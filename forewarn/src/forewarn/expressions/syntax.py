@@ -12,11 +12,9 @@ import keyword
 import math
 import re
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 
-from forewarn.errors import ExpressionError
+from forewarn.errors import ExpressionError, suggestion
 from forewarn.expressions.comparisons import BY_NODE
 from forewarn.expressions.functions import CONSTANTS, FUNCTIONS, arity_problem
 
@@ -178,12 +176,6 @@ def called(node: ast.Call) -> str:
     """Return the name of the function that a checked call calls."""
     assert isinstance(node.func, ast.Name)
     return node.func.id
-
-
-def suggestion(name: str, known: Iterator[str] | list[str]) -> str:
-    """Return ``; did you mean 'x'?`` if something known is spelt much alike."""
-    close = get_close_matches(name, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _refuse_deep_brackets(text: str) -> None:

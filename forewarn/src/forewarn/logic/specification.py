@@ -8,7 +8,7 @@ from typing import Any
 
 from forewarn.config import MonitorSpec
 from forewarn.config.sections import PropertySpec
-from forewarn.errors import ConfigError, ConfigErrors, FormulaError, InputError
+from forewarn.errors import ConfigError, ConfigErrors, FormulaError, InputError, suggestion
 from forewarn.logic.automaton import Automaton
 from forewarn.logic.compilation import compile_formula
 from forewarn.logic.lexer import RESERVED
@@ -106,12 +106,17 @@ def _automata(
     """Return the automata of the formulas, and what is wrong with those that have none."""
     found: list[Automaton] = []
     errors: list[InputError] = []
-    known = ", ".join(abstraction.vocabulary.atoms)
+    known = abstraction.vocabulary.atoms
     for name, formula in formulas.items():
         key = f"properties.{name}.formula"
         unknown = [atom for atom in atoms_of(formula) if abstraction.resolve(atom) is None]
         errors += [
-            ConfigError(f"unknown name {atom!r}", file=spec.file, key=key, accepted=known)
+            ConfigError(
+                f"unknown name {atom!r}{suggestion(atom, known)}",
+                file=spec.file,
+                key=key,
+                accepted=", ".join(known),
+            )
             for atom in unknown
         ]
         if unknown:

@@ -14,7 +14,7 @@ from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
-from forewarn.expressions.syntax import suggestion
+from forewarn.errors import suggestion
 from forewarn.messages.schema import DefinitionError, Struct, build_struct
 
 Types = dict[str, Any]

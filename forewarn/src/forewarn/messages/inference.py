@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from forewarn.errors import FieldError
+from forewarn.errors import FieldError, suggestion
 from forewarn.expressions.functions import CONSTANTS, FUNCTIONS
-from forewarn.expressions.syntax import Expression, called, position, shown, suggestion
+from forewarn.expressions.syntax import Expression, called, position, shown
 from forewarn.messages.kinds import (
     NUMBER,
     OF_TEXTS,

@@ -9,7 +9,7 @@ from typing import Any
 
 from forewarn.config import MonitorSpec
 from forewarn.config.signals import SignalSpec
-from forewarn.errors import ConfigError, ConfigErrors, ExpressionError, InputError
+from forewarn.errors import ConfigError, ConfigErrors, ExpressionError, InputError, suggestion
 from forewarn.expressions import (
     FUNCTIONS,
     Expression,
@@ -253,7 +253,9 @@ class _Builder:
         return order
 
     def _unknown_name(self, name: str, key: str, known: Iterable[str]) -> None:
-        self._error(f"unknown name {name!r}", key, ", ".join(known) or "nothing is declared")
+        names = list(known)
+        problem = f"unknown name {name!r}{suggestion(name, names)}"
+        self._error(problem, key, ", ".join(names) or "nothing is declared")
 
     def _derive(self, name: str, expression: Expression, slots: Mapping[str, int]) -> DerivedSignal:
         score = self._scores.get(name)
