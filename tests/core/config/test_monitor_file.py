@@ -108,7 +108,10 @@ def test_an_unknown_key_may_be_called_like_a_type(key: str) -> None:
 
 
 def test_an_unknown_key_is_told_the_keys_of_its_own_section() -> None:
-    with pytest.raises(ConfigError, match=r"0\]\.forbid\.too: unknown key; did you mean .to.\? \(accepted: from, to\)"):
+    with pytest.raises(
+        ConfigError,
+        match=r"0\]\.forbid\.too: unknown key; did you mean .to.\? \(accepted: from, to\)",
+    ):
         spec_of(f"{GOOD}constraints: [{{forbid: {{from: a, to: b, too: c}}}}]\n")
     named_alike = GOOD.replace("  stop:", "  thresholds:\n    act: 1")
     with pytest.raises(ConfigError, match=r"s\.act: unknown key \(accepted: formula, horizon, "):
