@@ -24,11 +24,10 @@ from evaluation.agents.outcome import forewarn, publish, shown
 from evaluation.agents.rivals import Trace, area, best_of, false_at, rival_scores, told
 from evaluation.harness.command import command
 from evaluation.harness.page import table
-from forewarn.config import load_spec
 from forewarn.learning.transitions import read_transitions
-from forewarn.logic.specification import compile_spec
 from forewarn.models.file import load_model
 from forewarn.monitoring.anomalies import Rule, calibrate
+from forewarn.monitoring.loading import load_bare
 from forewarn.monitoring.surprise import Surprise, What, predictor_of
 from forewarn.recordings import find_recordings
 
@@ -94,7 +93,7 @@ def bounds(known: Path) -> dict[str, float]:
 
 def surprises_of(monitor: Path, path: Path) -> Surprises:
     """Return how surprising each transition of each run is."""
-    compiled = compile_spec(load_spec(monitor))
+    compiled = load_bare(monitor)
     predictor = predictor_of(load_model(monitor.with_suffix(".model.json")), "both")
     return {
         run.name.partition("run=")[2]: [

@@ -31,10 +31,9 @@ from evaluation.harness.page import table
 from evaluation.harness.runs import recordings_in
 from forewarn import load_monitor, replay
 from forewarn.cli.main import main as forewarn_main
-from forewarn.config import load_spec
 from forewarn.errors import ForewarnError, InputError, plural
 from forewarn.learning.examples import read_run
-from forewarn.logic.specification import compile_spec
+from forewarn.monitoring.loading import load_bare
 from forewarn.recordings import open_recording
 
 HERE = Path(__file__).resolve().parent
@@ -119,7 +118,7 @@ def typed_runs(
     InputError
         If a run lacks a field, or it is none that would be accepted.
     """
-    compiled, found, idle = compile_spec(load_spec(monitor)), [], 0
+    compiled, found, idle = load_bare(monitor), [], 0
     for run in recordings_in(data, "run"):
         with open_recording(run) as recording:
             fields = dict(list(recording.read())[-1].data)

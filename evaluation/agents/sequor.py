@@ -27,9 +27,9 @@ from evaluation.harness.compare import compare, contender, markdown, signal_cont
 from evaluation.harness.page import rounded, table
 from evaluation.harness.runs import Fold, Pass, halves, pass_over, predict, recordings_in, watch
 from forewarn.assessment.tradeoff import AlertRule
-from forewarn.config import load_spec
 from forewarn.errors import InputError, plural
-from forewarn.logic.specification import CompiledSpec, compile_spec
+from forewarn.logic.specification import CompiledSpec
+from forewarn.monitoring.loading import load_bare
 from forewarn.recordings import open_recording
 
 HERE = Path(__file__).resolve().parent
@@ -45,12 +45,15 @@ FRAMES = 'a document like {"frames": [{"timestamp": 12.3, "lin_vel": [0.8, 0.1],
 
 def load(name: str) -> CompiledSpec:
     """Return a monitor file of this study, compiled."""
-    return compile_spec(load_spec(HERE / name))
+    return load_bare(HERE / name)
 
 
 def write_traces(data: Path, folder: Path) -> list[Path]:
     """Write the variables of each trial at each tick, so that a run reads laser scans once."""
-    compiled, names = load("sequor.yaml"), load("sequor_hand.yaml").spec.signals
+    compiled, names = (
+        load("sequor.yaml"),
+        load("sequor_hand.yaml").spec.signals,
+    )
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for path in trials_in(data):
@@ -197,7 +200,7 @@ def with_tree(known: Sequence[Pass], path: Path) -> CompiledSpec:
     path.write_text(yaml.safe_dump(content | {"states": states}, sort_keys=False), encoding="utf-8")
     traces = [one.path for one in known]
     forewarn("abstract", *traces, "-c", path, "--class", f"violation:{PROPERTY}:1.0", "--write")
-    return compile_spec(load_spec(path))
+    return load_bare(path)
 
 
 def folds_of(splits: Iterable[Split], folder: Path) -> dict[str, list[Fold]]:

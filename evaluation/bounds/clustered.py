@@ -2,7 +2,7 @@
 
     python -m evaluation.bounds.clustered --worlds 20
 
-Writes clustered.json beside this file, and the table of README.md.
+Prints the table of README.md; with `--write` clustered.json beside this file has the figures.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from evaluation.bounds.worlds import Floats, World, problem_of
 from evaluation.harness.command import command
-from evaluation.harness.page import table, write_json
+from evaluation.harness.page import publish, table
 from forewarn.checking.credible import credible_tables
 from forewarn.learning.estimates.choice import mixture_table
 from forewarn.learning.estimates.clustered import clustered_bounds
@@ -90,7 +90,7 @@ def coverage(
     return total
 
 
-def main(worlds: int = 20, samples: int = 50) -> None:
+def main(worlds: int = 20, samples: int = 50, write: bool = False) -> None:
     """Go through all kinds of worlds."""
     rows: list[dict[str, Any]] = []
     for kind in WORLDS:
@@ -100,7 +100,6 @@ def main(worlds: int = 20, samples: int = 50) -> None:
                 share, width = one.held / one.states, one.width / one.states
                 rows.append({**told, "states": one.states, "held": share, "width": width})
                 print(rows[-1], flush=True)
-    write_json(HERE / "clustered.json", {"worlds": worlds, "samples": samples, "rows": rows})
     names = list(dict.fromkeys(row["bounds"] for row in rows))
     lines = []
     for kind in WORLDS:
@@ -108,7 +107,9 @@ def main(worlds: int = 20, samples: int = 50) -> None:
             here = [r for r in rows if (r["world"], r["recordings"]) == (kind, recordings)]
             cells = [f"{r['held']:.1%} ({r['width']:.2f})" for r in here]
             lines.append((kind, str(recordings), *cells))
-    print(table(("world", "recordings", *names), lines))
+    made = {"worlds": worlds, "samples": samples, "rows": rows}
+    text = table(("world", "recordings", *names), lines)
+    publish(None, text, made, HERE / "clustered.json", write=write)
 
 
 if __name__ == "__main__":

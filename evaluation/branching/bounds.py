@@ -5,7 +5,8 @@
 Sets credible and clustered bounds of the demo's model against the visits that are in results.json:
 of 40 other recordings, and of futures. With recordings that the model has not seen, so are the
 bounds of its risk with danger scores, which differ from moment to moment: their mean over all
-visits of a state against what followed these. Writes bounds.json beside this file.
+visits of a state against what followed these. With `--write` bounds.json beside this file and
+RESULTS.md have it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from evaluation.branching.summary import FIELDS, HERE, followed
 from evaluation.branching.visits import states_of
 from evaluation.closed_loop.arms import DEMO
 from evaluation.harness.command import command
-from evaluation.harness.page import put, table, write_json
+from evaluation.harness.page import publish, table
 from forewarn.assessment.reliability import Z95
 from forewarn.assessment.replay import replay
 from forewarn.config import MonitorSpec, load_spec
@@ -197,21 +198,22 @@ def of_states(
     return {**asked._asdict(), **compare(found, rows)}
 
 
-def main(recordings: Sequence[Path] = (), config: Path = DEMO) -> None:
-    """Compare, and write table and figures."""
-    spec, target = load_spec(config), HERE / "bounds.json"
+def main(recordings: Sequence[Path] = (), config: Path = DEMO, write: bool = False) -> None:
+    """Compare, and give table and figures; what is not made anew is as it was published."""
+    spec, published = load_spec(config), HERE / "bounds.json"
     assert spec.model_path is not None
     model = load_model(spec.model_path)
     rows = json.loads((HERE / "results.json").read_text("utf-8"))["rows"]
     bounds = [of_states(spec, asked, model, rows) for asked in ASKED]
-    write_json(target, {"model": model.fingerprint, "bounds": bounds}, within="states")
+    found = json.loads(published.read_text("utf-8"))
+    found["states"] = {"model": model.fingerprint, "bounds": bounds}
     if recordings:
         folders = [path for path in recordings if path.is_dir()]
         monitor = build_monitor(compile_for(with_bounds(spec, SCORED), model), model)
         told = moment_by_moment(visited(monitor, model, folders), rows)
         made = {"model": model.fingerprint, "recordings": [path.name for path in folders]}
-        write_json(target, {**made, **SCORED._asdict(), **told}, within="moments")
-    put(MARK, shown(json.loads(target.read_text("utf-8"))))
+        found["moments"] = {**made, **SCORED._asdict(), **told}
+    publish(MARK, shown(found), found, published, write=write)
     print_dependence(rows)
 
 

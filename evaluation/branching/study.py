@@ -3,7 +3,8 @@
     python -m evaluation.branching.study --folder /tmp/branches --seeds 601:621
 
 Each run that is done lies in the folder and is not repeated; `results.json`, the table and the
-plot are made from what is there (`--only-summary`). README.md says how many moments and futures.
+plot are made from what is there (`--only-summary`), and published with `--write`. README.md says
+how many moments and futures.
 """
 
 from __future__ import annotations
@@ -121,6 +122,7 @@ def main(
     many: int = 200,
     many_for: Sequence[str] = PROPERTIES,
     only_summary: bool = False,
+    write: bool = False,
 ) -> None:
     """Branch what is not yet there, and sum up."""
     (folder / "scenarios").mkdir(parents=True, exist_ok=True)
@@ -134,7 +136,8 @@ def main(
             (folder / f"run_{seed:04d}.json").write_text(json.dumps(run), encoding="utf-8")
             lived = sum(len(m["futures"]) for m in run["moments"])
             print(f"seed {seed}: {len(run['moments'])} moments, {lived} futures", flush=True)
-    write_results(study.runs(), load_visits(folder, model), study.monitor, model, study.states)
+    visits = load_visits(folder, model)
+    write_results(study.runs(), visits, study.monitor, model, study.states, write=write)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from scipy.stats import beta
 
 from evaluation.branching.states import predictions_of
 from evaluation.branching.tables import tables
-from evaluation.harness.page import put, write_json
+from evaluation.harness.page import publish
 from evaluation.harness.picture import Panel, drawing
 from forewarn.models import CountModel
 from forewarn.monitoring.step import Monitor
@@ -160,8 +160,10 @@ def write_results(
     monitor: Monitor,
     model: CountModel,
     states: Mapping[int, tuple[str, ...]],
+    *,
+    write: bool,
 ) -> None:
-    """Write results.json, the plot, and the table of the results' page.
+    """Give figures, plot, and the table of the results' page; see `publish`.
 
     `recordings` are visits, from `visits.load_visits`; `states` are those that were looked at, and
     the properties they were chosen for.
@@ -202,10 +204,12 @@ def write_results(
     }
     told = {name: overall([r for r in rows if r["property"] == name]) for name in FIELDS}
     report = {**made, "overall": told, "rows": rows}
-    write_json(HERE / "results.json", report)
+    figures = HERE / "results.json"
     if rows:
-        (HERE / "frequencies.svg").write_text(plot_frequencies(rows), encoding="utf-8")
-        put("branching", tables(report))
+        pictures = {"frequencies.svg": plot_frequencies(rows)}
+        publish("branching", tables(report), report, figures, write=write, pictures=pictures)
+    else:
+        publish(None, "no moment has been branched", report, figures, write=write)
 
 
 def plot_frequencies(rows: Sequence[Mapping[str, Any]]) -> str:

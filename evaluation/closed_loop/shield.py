@@ -39,7 +39,7 @@ from evaluation.harness.advice import Advised, Exploring, Log, held_process
 from evaluation.harness.command import Seeds, command
 from evaluation.harness.control import Library, Policies
 from evaluation.harness.episodes import Episodes, read_lines, write_lines
-from evaluation.harness.page import OUT, publish, resampled, rounded, table, told
+from evaluation.harness.page import publish, resampled, rounded, table, told
 from evaluation.sumo.network import EGO_TYPE, Scenario
 from forewarn.config import MonitorSpec
 from forewarn.config.sections import BoundsSpec, ShieldSpec
@@ -247,7 +247,7 @@ def main(
     rows = {name: summary(pair) for name, pair in pairs.items()}
     driven = [one["seed"] for one, _ in pairs[NOBODY]]
     made = {"seeds": driven, "model": model.fingerprint, "arms": rows}
-    publish(mark, table_of(rows), made, output, OUT / "closed_loop", write=write)
+    publish(mark, table_of(rows), made, output, write=write)
     if write:
         trips.keep(kept)
 

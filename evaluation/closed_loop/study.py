@@ -3,7 +3,8 @@
     python -m evaluation.closed_loop.study --folder /tmp/trips --seeds 701:721
 
 Each trip that is done lies in the folder and is not driven again; the results are made from what
-is there (`--only-summary`). `--only` drives those arms alone whose names begin so.
+is there (`--only-summary`). `--only` drives those arms alone whose names begin so. With `--write`
+results.json, the plot and RESULTS.md have them.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def main(
     seeds: Seeds = range(701, 721),
     only: Sequence[str] = ("",),
     only_summary: bool = False,
+    write: bool = False,
 ) -> None:
     """Drive what is missing, seed by seed, and sum up."""
     compiled, model = load_acting(config)
@@ -62,7 +64,7 @@ def main(
 
     for seed in () if only_summary else seeds:
         trips.drive(seed, trips.chosen(only), lambda arm, seed=seed: trip(seed, arm))
-    write_results(trips.by_arm(seeds), trips.keys, model.fingerprint)
+    write_results(trips.by_arm(seeds), trips.keys, model.fingerprint, write=write)
 
 
 if __name__ == "__main__":

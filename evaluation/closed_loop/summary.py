@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.harness.page import put, table, write_json
+from evaluation.harness.page import publish, table
 from evaluation.harness.picture import Panel, drawing
 
 HERE = Path(__file__).resolve().parent
@@ -122,9 +122,9 @@ def counts(trips: Trips) -> dict[str, Any]:
 
 
 def write_results(
-    grouped: Mapping[str, tuple[Trips, Trips]], keys: Mapping[str, str], model: str
+    grouped: Mapping[str, tuple[Trips, Trips]], keys: Mapping[str, str], model: str, *, write: bool
 ) -> None:
-    """Write results.json, the plot, and the table of the results' page.
+    """Give figures, plot, and the table of the results' page; see `publish`.
 
     Grouped are the trips of each arm with those of nobody on the same seeds; `keys` are what the
     trips of each arm depend on, `model` is a fingerprint.
@@ -135,14 +135,12 @@ def write_results(
         figures |= {name: bounded_rate(members, figures[name]) for name in VIOLATIONS}
         rows[arm] = {**counts(members), **figures}
     seeds = {arm: [trip["seed"] for trip in members] for arm, (members, _) in grouped.items()}
-    write_json(
-        HERE / "results.json",
-        {"seeds": seeds, "model": model, "keys": dict(keys), "arms": rows},
-    )
+    made = {"seeds": seeds, "model": model, "keys": dict(keys), "arms": rows}
     shown = {arm: row for arm, row in rows.items() if row["trips"] >= LEAST}
-    if shown:
-        (HERE / "tradeoff.svg").write_text(plot_trade_off(shown), encoding="utf-8")
-        put("closed loop", f"Model `{model[:8]}`.\n\n{_table(shown)}")
+    pictures = {"tradeoff.svg": plot_trade_off(shown)} if shown else {}
+    text = f"Model `{model[:8]}`.\n\n{_table(shown)}"
+    mark, figures = "closed loop" if shown else None, HERE / "results.json"
+    publish(mark, text, made, figures, write=write, pictures=pictures)
 
 
 def _table(rows: Rows) -> str:

@@ -4,7 +4,7 @@
 
 PLANS is what `evaluation.plans.simulate` wrote, and VENV its environment. Half of the tasks are
 learned from, by the documented command; guards are tried on the other half, each on the same
-episodes. Writes results.json and the table of RESULTS.md.
+episodes. With `--write` results.json and RESULTS.md have what came of it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from evaluation.embodied import guards
 from evaluation.embodied.house import Guard, Hazards, House, Outcome, begin, lines_of
 from evaluation.embodied.planner import Command, chore_of, command
 from evaluation.harness.command import command as run_command
-from evaluation.harness.page import put, table, write_json
+from evaluation.harness.page import publish, table
 
 HERE = Path(__file__).parent
 MARK = "evaluation.embodied.house_study"
@@ -223,18 +223,15 @@ def _shown(figure: Mapping[str, Any], times: float) -> str:
 
 def main(
     plans: Path, python: Path, folder: Path = Path("out/embodied"), tasks: int = 75, each: int = 3,
-    rehearsal: bool = False, output: Path = HERE / "results.json", write: bool = False,
+    rehearsal: bool = False, write: bool = False,
 ) -> None:  # fmt: skip
     """Make the study; a rehearsal judges on tasks to learn from, and the others stay unseen."""
     logging.getLogger("agent_guard").setLevel(logging.ERROR)
-    found: dict[str, Any] = {}
+    figures = HERE / "results.json"
     with House(python, Hazards().types) as house:
         for found in study(house, plans, folder, tasks, each, rehearsal=rehearsal):
-            write_json(output, found, within="house")
+            publish(MARK, section(found), found, figures, folder, write=write, within="house")
             print(found["tasks"], "tasks", time.strftime("%H:%M:%S"), flush=True)
-    if write:
-        put(MARK, section(found))
-    print(section(found))
 
 
 if __name__ == "__main__":

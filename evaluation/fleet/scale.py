@@ -33,10 +33,9 @@ from typing import NamedTuple
 
 from benchmarks._harness import processor_seconds, resident
 from forewarn.assessment.outcome_counts import watch_for
-from forewarn.config import load_spec
 from forewarn.learning.pipeline import Sum, learn
-from forewarn.logic.specification import compile_spec
 from forewarn.models import save_model
+from forewarn.monitoring.loading import load_bare
 from forewarn.recordings import RecordingWriter, open_recording
 from scripts.own_environment import variables
 
@@ -218,7 +217,7 @@ def workers(folder: Path, number: int, turns: int) -> None:
 
 def shards(number: int) -> None:
     """Add up so many shards: those of the samples, each under addresses of its own."""
-    compiled = compile_spec(load_spec(CONFIG))
+    compiled = load_bare(CONFIG)
     spec, abstraction = compiled.spec, compiled.abstraction
     bags = sorted(path for path in SAMPLES.iterdir() if path.is_dir())
     reports = learn(bags, spec, abstraction, watch=watch_for(compiled)).reports

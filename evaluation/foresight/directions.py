@@ -25,10 +25,9 @@ from evaluation.harness.command import command
 from evaluation.harness.page import put, table
 from evaluation.harness.runs import pass_over
 from forewarn.assessment.danger import rows_of
-from forewarn.config import load_spec
 from forewarn.learning import danger_fit, danger_members
 from forewarn.learning.danger_fit import Rows, fit_score, thinned
-from forewarn.logic.specification import compile_spec
+from forewarn.monitoring.loading import load_bare
 from forewarn.states.danger import Scoring
 from forewarn.states.danger.score import compiled_trees
 
@@ -107,7 +106,7 @@ def point_of(question: Question, place: Path, runs: int) -> Point:
     paths = question.training[:runs]
     place.mkdir(exist_ok=True)
     names = question.variables(pass_over(question.compiled, paths[0]))
-    compiled = compile_spec(load_spec(stacked(question, names, place / "stacked.yaml")))
+    compiled = load_bare(stacked(question, names, place / "stacked.yaml"))
     ((_, scoring),) = compiled.abstraction.scores
     signs = {one.signal: -1 if one.falling else 1 for one in question.quantities}
     read = [rows_of(path, compiled, None, False)[0] for path in paths]

@@ -21,11 +21,10 @@ from sklearn.metrics import average_precision_score
 from evaluation.foresight.rules import problem_of
 from evaluation.harness.command import command
 from evaluation.harness.page import put, table
-from forewarn.config import load_spec
 from forewarn.learning.estimates.choice import choose, mixture_table
 from forewarn.learning.estimates.problem import Problem
-from forewarn.logic.specification import compile_spec
 from forewarn.models import load_model
+from forewarn.monitoring.loading import load_compiled
 
 MARK = "evaluation.foresight.few"
 VIOLATED = (2, 3, 4, 5)
@@ -100,7 +99,7 @@ def main(models: Sequence[Path], draws: int = 40, write: bool = False) -> None:
     rows = []
     for path in models:
         model = load_model(path)
-        compiled = compile_spec(load_spec(path.parent / "stacked.yaml"), model.danger)
+        compiled = load_compiled(path.parent / "stacked.yaml", model)
         whole = problem_of(compiled, model, model.estimates[0].judged.name)
         whole = replace(whole, judged=whole.judged._replace(scores=()))
         rows += rows_of(path.parent.parent.name, whole, draws)

@@ -29,15 +29,15 @@ from forewarn.assessment.ranking import precision_recall
 from forewarn.assessment.reliability import UNDECIDED, outcomes
 from forewarn.checking.credible import Question as Asked
 from forewarn.checking.labels import label_states
-from forewarn.config import load_spec
 from forewarn.learning.estimates.choice import STACKED, mixture_of
 from forewarn.learning.estimates.crossing import Crossed, cross, logit
 from forewarn.learning.estimates.problem import Problem
 from forewarn.learning.estimates.stack import choose_line, held_weights, mixed, prior, surely
-from forewarn.logic.specification import CompiledSpec, compile_spec
+from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, load_model
 from forewarn.models.estimates import PLAIN, Estimate
 from forewarn.monitoring.estimated import judged_property
+from forewarn.monitoring.loading import load_compiled
 from forewarn.recordings import open_recording
 
 MARK = "evaluation.foresight.rules"
@@ -124,7 +124,7 @@ def point_of(text: str, folder: Path, judged: int) -> Point:
     if not path.exists():
         forewarn("learn", *known, "-c", file, "-o", path)
     model = load_model(path)
-    compiled = compile_spec(load_spec(file), model.danger)
+    compiled = load_compiled(file, model)
     passes = []
     for run in others:
         with open_recording(run) as recording:

@@ -46,10 +46,10 @@ from forewarn.assessment.comparison import Contender, Judged, compare
 from forewarn.assessment.history import Track
 from forewarn.assessment.replay import replay
 from forewarn.assessment.tradeoff import AlertRule, scored_run
-from forewarn.config import load_spec
-from forewarn.logic.specification import CompiledSpec, compile_spec
+from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.loading import load_bare, load_compiled
 from forewarn.recordings import open_recording
 
 HERE = Path(__file__).resolve().parent
@@ -105,7 +105,7 @@ def question_of(name: str, folder: Path) -> Question:
     """Return what is asked of a scenario of `evaluation/study`, a simulator, the small robot."""
     places = (HERE / f"{name}.yaml", SCENARIOS / f"{name}.yaml", irsim.HERE / "monitor.yaml")
     path = next(place for place in places if place.exists())
-    compiled = compile_spec(load_spec(path))
+    compiled = load_bare(path)
     training, judged = (recordings(folder / name / part) for part in PARTS)
     quantities = QUANTITIES[name] if name in QUANTITIES else rivals.SCENARIOS[name].quantities
     return Question(
@@ -151,7 +151,7 @@ def stacked_monitor(
         said = forewarn("learn", *training, "-c", file, "-o", model)
         model.with_suffix(".said").write_text(json.dumps(said), encoding="utf-8")
     counts = load_model(model)
-    compiled = compile_spec(load_spec(file), counts.danger)
+    compiled = load_compiled(file, counts)
     monitor = build_monitor(compiled, counts)
     index = list(monitor.spec.properties).index(question.name)
     tracks = []
@@ -307,10 +307,10 @@ def main(
     scenarios: Sequence[str] = tuple(rivals.SCENARIOS),
     sizes: Sequence[int] = SIZES,
     judged: int | None = None,
-    output: Path = HERE / "results.json",
     write: bool = False,
 ) -> None:
     """Learn, judge the first runs of the tests (all by default), write."""
+    output = (HERE if write else folder) / "results.json"
     found: dict[str, Any] = json.loads(output.read_text()) if output.exists() else {}
     for name in scenarios:
         question = question_of(name, folder)

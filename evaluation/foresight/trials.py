@@ -44,9 +44,8 @@ from evaluation.study.rivals import Quantity
 from forewarn.assessment.comparison import Contender
 from forewarn.assessment.ranking import precision_recall
 from forewarn.assessment.resampling import bootstrap, interval, resampled
-from forewarn.config import load_spec
 from forewarn.errors import InputError, plural
-from forewarn.logic.specification import compile_spec
+from forewarn.monitoring.loading import load_bare
 
 MARK = "evaluation.foresight.trials"
 INSIDE = f"{MARK}, within parts"
@@ -60,7 +59,7 @@ Peaks = NDArray[np.float64]
 
 def question(file: Path, name: str, signs: Mapping[str, float]) -> Question:
     """Return what is asked of a property, with nothing to learn from yet."""
-    compiled = compile_spec(load_spec(file))
+    compiled = load_bare(file)
     return Question(file, compiled, name, [Quantity(s, x < 0) for s, x in signs.items()], [], [])
 
 

@@ -30,7 +30,7 @@ from agent_guard.middleware import KEY, GuardMiddleware, GuardState
 from evaluation.guard.replays import HERE, Fake
 from evaluation.guard.tables import latency_table
 from evaluation.harness.command import command
-from evaluation.harness.page import put, rounded, write_json
+from evaluation.harness.page import publish, rounded
 
 CALLS = 20
 
@@ -145,10 +145,8 @@ def main(rounds: int = 60, write: bool = False) -> None:
         }
         for name, spent in times.items()
     ]
-    print(latency_table(found))
-    if write:
-        write_json(HERE / "results.json", found, within="latency")
-        put("guard: latency", latency_table(found))
+    text = latency_table(found)
+    publish("guard: latency", text, found, HERE / "results.json", write=write, within="latency")
 
 
 if __name__ == "__main__":

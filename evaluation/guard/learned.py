@@ -26,7 +26,7 @@ from agent_guard import Decision, Guard
 from evaluation.agents.injection import CLASS, DISTURBED, LEAVES, by_run, known
 from evaluation.agents.injection_runs import AgentRun, read_runs
 from evaluation.agents.outcome import forewarn
-from evaluation.guard.replays import HERE, OUT, Played, Recorded, agentdojo, play, recorded_runs
+from evaluation.guard.replays import HERE, Played, Recorded, agentdojo, play, recorded_runs
 from evaluation.guard.tables import replays_table
 from evaluation.harness.command import command
 from evaluation.harness.page import publish
@@ -170,8 +170,7 @@ def main(data: Path, jobs: int = 1, write: bool = False) -> None:
     """
     found = study(data, jobs)
     text = replays_table(found, "Risk of the")
-    figures = HERE / "results.json"
-    publish("guard: learned", text, found, figures, OUT, write=write, within="learned")
+    publish("guard: learned", text, found, HERE / "results.json", write=write, within="learned")
 
 
 if __name__ == "__main__":

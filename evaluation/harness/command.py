@@ -19,8 +19,8 @@ with contextlib.suppress(ModuleNotFoundError):  # a simulator's environment has 
 KINDS: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "str": str, "Path": Path}
 
 
-def command(function: Callable[..., None], arguments: Sequence[str] | None = None) -> None:
-    """Call a function with the options of the command line.
+def command(function: Callable[..., Any], arguments: Sequence[str] | None = None) -> Any:
+    """Call a function with the options of the command line; return what it returns.
 
     A parameter without a default is required; a truth is a flag; annotations say the type, and
     ``Seeds`` takes ``first:end`` or ``one,two,three``. The help is the module's docstring. Data
@@ -48,7 +48,7 @@ def command(function: Callable[..., None], arguments: Sequence[str] | None = Non
         )
     options = vars(parser.parse_args(arguments))
     try:
-        function(**options)
+        return function(**options)
     except EXPECTED as error:
         sys.exit(f"{parser.prog}: error: {error}")
 

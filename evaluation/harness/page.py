@@ -82,10 +82,12 @@ def replaced(page: str, name: str, text: str) -> str:
 OUT = Path("out")
 """Where studies keep figures that are not published."""
 
+NO_PICTURES: Mapping[str, str] = {}
+
 
 def publish(
-    mark: str | None, text: str, found: Any, published: Path, folder: Path, *,
-    write: bool, within: str | None = None,
+    mark: str | None, text: str, found: Any, published: Path, folder: Path | None = None, *,
+    write: bool, within: str | None = None, pictures: Mapping[str, str] = NO_PICTURES,
 ) -> None:  # fmt: skip
     """Print what a study found and keep its figures, without `write` where nothing is published.
 
@@ -95,14 +97,19 @@ def publish(
         The section of the page that the text is for; None if the caller puts it there, or nobody.
     published : Path
         The figures that the page shows; they and the page are written with `write` alone.
-    folder : Path
-        Where a file of that name is written otherwise.
+    folder : Path, optional
+        Where a file of that name is written otherwise; a folder of the study's in `out` by default.
     within : str, optional
         The part of the file that the figures are.
+    pictures : mapping of str to str
+        Pictures that go beside the figures, as SVG by the names of their files.
     """
-    path = published if write else folder / published.name
-    path.parent.mkdir(parents=True, exist_ok=True)
+    place = published.parent if write else folder or OUT / published.parent.name
+    path = place / published.name
+    place.mkdir(parents=True, exist_ok=True)
     write_json(path, found, within=within)
+    for name, picture in pictures.items():
+        (place / name).write_text(picture, encoding="utf-8")
     print(text)
     if write and mark is not None:
         put(mark, text)

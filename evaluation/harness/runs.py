@@ -216,7 +216,7 @@ def _uncertain(track: Track) -> NDArray[np.bool_]:
 
 def _looked_up(monitor: Monitor, one_pass: Pass) -> tuple[Track, ...]:
     assert monitor.model is not None
-    known = monitor.model.rows
+    known = monitor.model.index
     rows = np.array([known.get(code, -1) for code in one_pass.codes.tolist()])
     tracks = []
     for track, solved in zip(one_pass.tracks, monitor.properties, strict=True):

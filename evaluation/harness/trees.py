@@ -21,8 +21,8 @@ from evaluation.harness.page import resampled, table, told
 from evaluation.harness.runs import Fold, Pass, halves, pass_over, predict
 from forewarn.assessment.reliability import UNDECIDED, outcomes
 from forewarn.assessment.tradeoff import AlertRule, ScoredRun
-from forewarn.config import load_spec
-from forewarn.logic.specification import CompiledSpec, compile_spec
+from forewarn.logic.specification import CompiledSpec
+from forewarn.monitoring.loading import load_bare
 from forewarn.states.tree.space import TreeSpace
 
 RESAMPLES = 200
@@ -86,7 +86,7 @@ def grown(
     A tree that is there is not grown again.
     """
     if path.exists():
-        return compile_spec(load_spec(path))
+        return load_bare(path)
     signals = {name: {"timeout": 0.5} for name in (*variables, *question.ignored)}
     states = {"kind": "tree", "variables": list(variables), "tree": "s0"}
     content = {**question.frame, "signals": signals, "states": states}
@@ -97,7 +97,7 @@ def grown(
     asked = f"violation:{question.name}:{horizon:g}"
     forewarn("abstract", *traces, "-c", growing, "--class", asked, "--write")
     growing.rename(path)
-    return compile_spec(load_spec(path))
+    return load_bare(path)
 
 
 def tree_fold(

@@ -18,7 +18,7 @@ import numpy as np
 from evaluation.harness.command import Seeds, command
 from evaluation.harness.control import Library, OnSignals
 from evaluation.harness.episodes import Episodes
-from evaluation.harness.page import OUT, publish, rounded, table
+from evaluation.harness.page import publish, rounded, table
 from evaluation.irsim.governors import STOP, Gate, Governed, SpeedLimit, falling
 from evaluation.irsim.robot import Simulator, drive, ending, simulator
 from evaluation.irsim.scenes import RATE, draw_scene
@@ -158,7 +158,6 @@ def main(
     seeds: Seeds = range(1000, 1080),
     first_attempt: int = 8,
     only_summary: bool = False,
-    output: Path = HERE / "results.json",
     write: bool = False,
 ) -> None:
     """Drive what is missing, and sum up."""
@@ -176,7 +175,7 @@ def main(
     figures = {name: summary(*pair) for name, pair in found.items()}
     base = [episode["seed"] for episode in found[NOBODY][0]]
     told = {"seeds": base, "arms": figures}
-    publish(None, shown(figures), told, output, OUT / "irsim", write=write, within="closed_loop")
+    publish(None, shown(figures), told, HERE / "results.json", write=write, within="closed_loop")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import numpy as np
 from evaluation.harness.command import Seeds, command
 from evaluation.harness.control import Library
 from evaluation.harness.episodes import Episodes
-from evaluation.harness.page import OUT, publish, resampled, rounded, table, told
+from evaluation.harness.page import publish, resampled, rounded, table, told
 from evaluation.irsim.closed_loop import HERE, JUDGED, NOBODY, acting
 from evaluation.irsim.governors import GATE, Gate, Governed
 from evaluation.irsim.messages import Publisher, commanded, time_of
@@ -240,7 +240,6 @@ def main(
     folder: Path,
     seeds: Seeds = range(5000, 5060),
     only_summary: bool = False,
-    output: Path = HERE / "results.json",
     write: bool = False,
 ) -> None:
     """Drive what is missing, and sum up."""
@@ -263,7 +262,7 @@ def main(
             rows[name] |= resampled("gained", gained, both, resamples=2000)
     driven = [episode["seed"] for episode in pairs[NOBODY][0]]
     made = {"seeds": driven, "arms": rows}
-    publish(MARK, table_of(rows), made, output, OUT / "irsim", write=write, within="escape")
+    publish(MARK, table_of(rows), made, HERE / "results.json", write=write, within="escape")
 
 
 if __name__ == "__main__":

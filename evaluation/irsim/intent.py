@@ -22,7 +22,7 @@ from evaluation.harness.compare import (
     signal_contenders,
     within,
 )
-from evaluation.harness.page import OUT, publish
+from evaluation.harness.page import publish
 from evaluation.harness.runs import two_halves
 from evaluation.irsim.study import BUDGET, HERE, recordings
 from forewarn.assessment.tradeoff import AlertRule
@@ -74,9 +74,7 @@ def contenders(
         )
 
 
-def main(
-    training: Path, test: Path, output: Path = HERE / "results.json", write: bool = False
-) -> None:
+def main(training: Path, test: Path, write: bool = False) -> None:
     """Learn, predict, and put the table."""
     learned, judged = recordings(training), recordings(test)
     rows: list[dict[str, Any]] = []
@@ -86,7 +84,7 @@ def main(
             rows += rows_of(one, within(BUDGET), fixed=(threshold,), resamples=500)
     counts = {"training": len(learned), "test": len(judged)}
     told = {**counts, "rows": rows}
-    publish(MARK, markdown(rows), told, output, OUT / "irsim", write=write, within="intent")
+    publish(MARK, markdown(rows), told, HERE / "results.json", write=write, within="intent")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from evaluation.harness.advice import (
 from evaluation.harness.command import Seeds, command
 from evaluation.harness.control import Library, OnSignals
 from evaluation.harness.episodes import Episodes
-from evaluation.harness.page import OUT, publish, resampled, rounded, table, told
+from evaluation.harness.page import publish, resampled, rounded, table, told
 from evaluation.irsim.closed_loop import CREEP, HERE, JUDGED, NOBODY, acting, mean, run_episode
 from evaluation.irsim.governors import STOP, Governed, Steering, falling
 from evaluation.irsim.robot import Simulator, drive, simulator
@@ -175,7 +175,6 @@ def main(
     tries: Seeds = (),
     seeds: Seeds = (),
     only: Sequence[str] = ("",),
-    output: Path = HERE / "results.json",
     write: bool = False,
 ) -> None:
     """Explore and learn on (`--tries`), drive what is missing of `--seeds`, and sum up."""
@@ -202,7 +201,7 @@ def main(
     for step, count in known.steps:
         asked[step.action] += count if step.imposed else 0
     found = {"seeds": driven, "tried": dict(+asked), "arms": rows}
-    publish(MARK, table_of(rows), found, output, OUT / "irsim", write=write, within="shield")
+    publish(MARK, table_of(rows), found, HERE / "results.json", write=write, within="shield")
 
 
 if __name__ == "__main__":

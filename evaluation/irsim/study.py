@@ -24,13 +24,12 @@ from evaluation.harness.compare import (
     signal_contenders,
     within,
 )
-from evaluation.harness.page import OUT, publish, rounded
+from evaluation.harness.page import publish, rounded
 from evaluation.harness.runs import two_halves
 from forewarn.assessment.tradeoff import AlertRule
-from forewarn.config import load_spec
 from forewarn.learning.pipeline import learn
-from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import save_model
+from forewarn.monitoring.loading import load_bare
 
 HERE = Path(__file__).resolve().parent
 BUDGET = 60.0
@@ -46,11 +45,6 @@ RIVALS = {
 SCAN_ONLY = "Forewarn, scan only"
 
 
-def load(name: str) -> CompiledSpec:
-    """Return a monitor file of this study, compiled."""
-    return compile_spec(load_spec(HERE / name))
-
-
 def recordings(folder: Path) -> list[Path]:
     """Return the bags of a folder that are complete: those with a note beside them."""
     return sorted(note.with_suffix("") for note in folder.glob("episode_*.json"))
@@ -58,7 +52,7 @@ def recordings(folder: Path) -> list[Path]:
 
 def study(training: Sequence[Path], test: Sequence[Path]) -> dict[str, Any]:
     """Return all tables."""
-    first, compiled = load("monitor_scan.yaml"), load("monitor.yaml")
+    first, compiled = load_bare(HERE / "monitor_scan.yaml"), load_bare(HERE / "monitor.yaml")
     before, now = (two_halves(item, training, test) for item in (first, compiled))
     results: dict[str, Any] = {"training": len(training), "test": len(test)}
     for name, section in compiled.spec.properties.items():
@@ -84,12 +78,11 @@ def main(
     training: Path,
     test: Path,
     model: Path = Path("/tmp/irsim.model.json"),
-    output: Path = HERE / "results.json",
     write: bool = False,
 ) -> None:
     """Learn, predict, and write the results."""
     found = study(recordings(training), recordings(test))
-    compiled = load("monitor.yaml")
+    compiled = load_bare(HERE / "monitor.yaml")
     save_model(learn(recordings(training), compiled.spec, compiled.abstraction).model, model)
     text = "\n".join(
         f"### {name}\n\n{markdown([*item['first_attempt']['rows'], *item['rows']])}\n\n"
@@ -97,7 +90,7 @@ def main(
         for name, item in found.items()
         if isinstance(item, dict)
     )
-    publish(None, text, found, output, OUT / "irsim", write=write, within="prediction")
+    publish(None, text, found, HERE / "results.json", write=write, within="prediction")
 
 
 if __name__ == "__main__":

@@ -17,10 +17,11 @@ import yaml
 
 from evaluation.harness.command import command
 from evaluation.harness.compare import within
-from evaluation.harness.page import OUT, publish, put
+from evaluation.harness.page import publish, put
 from evaluation.harness.runs import pass_over
 from evaluation.harness.trees import Question, answer, table_of
-from evaluation.irsim.study import BUDGET, HERE, load, recordings
+from evaluation.irsim.study import BUDGET, HERE, recordings
+from forewarn.monitoring.loading import load_bare
 
 MARK = "evaluation.irsim.trees"
 DECLARED: Mapping[str, Mapping[str, Any]] = {
@@ -44,7 +45,7 @@ def question_of(name: str) -> Question:
     frame |= {"properties": {name: frame["properties"][name]}}
     frame |= {"predicates": named} if named else {}
     frame |= {"bins": declared["bins"]} if "bins" in declared else {}
-    return Question(load("monitor.yaml"), frame, name, ("bumped",), (*ENDS, *CONSTANT))
+    return Question(load_bare(HERE / "monitor.yaml"), frame, name, ("bumped",), (*ENDS, *CONSTANT))
 
 
 def main(
@@ -52,17 +53,16 @@ def main(
     test: Path,
     folder: Path,
     properties: Sequence[str] = tuple(DECLARED),
-    output: Path = HERE / "trees.json",
     write: bool = False,
 ) -> None:
     """Learn, judge, write."""
-    hand = load("monitor.yaml")
+    hand = load_bare(HERE / "monitor.yaml")
     parts = [[pass_over(hand, path) for path in recordings(each)] for each in (training, test)]
     found: dict[str, Any] = {}
     for name in properties:
         found[name] = answer(question_of(name), *parts, folder, within(BUDGET))
         text = table_of({name: found[name]})
-        publish(None, text, found[name], output, OUT / "irsim", write=write, within=name)
+        publish(None, text, found[name], HERE / "trees.json", write=write, within=name)
     if write:
         put(MARK, table_of(found))
 

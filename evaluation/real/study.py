@@ -4,8 +4,8 @@
 
 `--commonroad` is a folder with scenes of recorded traffic (`*.xml`), three or more, `--comma` one
 segment of comma2k19 (a folder with `processed_log`); README.md says where they come from. Neither
-is part of this repository. Prints the tables; figures go to `--folder`, with `--write` to
-results.json beside this file.
+is part of this repository. Prints the tables; figures go to `--folder`, out/real by default, with
+`--write` to results.json beside this file.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from evaluation.harness.compare import (
     rows_of,
     signal_contenders,
 )
-from evaluation.harness.page import write_json
+from evaluation.harness.page import publish
 from evaluation.harness.runs import Fold, leave_one_out, pass_over, predict
 from evaluation.real.comma import write_bags
 from evaluation.real.ngsim import write_traces
 from forewarn.assessment.tradeoff import AlertRule, count_violations
-from forewarn.config import load_spec
 from forewarn.errors import InputError, plural
-from forewarn.logic.specification import CompiledSpec, compile_spec
+from forewarn.logic.specification import CompiledSpec
+from forewarn.monitoring.loading import load_bare
 
 HERE = Path(__file__).resolve().parent
 
@@ -53,11 +53,6 @@ ALONE = {
     "hard_braking": "ngsim_braking.yaml",
     "no_cut_in": "ngsim_cut_in.yaml",
 }
-
-
-def load(name: str) -> CompiledSpec:
-    """Return a monitor file of this study, compiled."""
-    return compile_spec(load_spec(HERE / name))
 
 
 def study_property(compiled: CompiledSpec, name: str, folds: Sequence[Fold]) -> dict[str, Any]:
@@ -83,12 +78,12 @@ def study_ngsim(data: Path, work: Path) -> dict[str, Any]:
             accepted="three or more: each is judged by the others, at thresholds from these",
             file=data,
         )
-    joint = load("ngsim.yaml")
+    joint = load_bare(HERE / "ngsim.yaml")
     joint_folds = leave_one_out(joint, scenes)
     together = [run for fold in joint_folds for run in fold.judged]
     results: dict[str, Any] = {"cars": {name: len(paths) for name, paths in scenes.items()}}
     for name, file in ALONE.items():
-        alone, rule = load(file), AlertRule.of(joint.spec.properties[name])
+        alone, rule = load_bare(HERE / file), AlertRule.of(joint.spec.properties[name])
         found = study_property(alone, name, leave_one_out(alone, scenes))
         first = contender("Forewarn, one state for all", rule, joint_folds, name)
         found["first_attempt"] = {
@@ -104,7 +99,7 @@ def study_comma(data: Path, work: Path) -> dict[str, Any]:
 
     Thresholds are chosen on the part that was learned from: there is no other.
     """
-    compiled = load("comma.yaml")
+    compiled = load_bare(HERE / "comma.yaml")
     first, rest = (pass_over(compiled, path) for path in write_bags(data, work))
     runs = predict(compiled, [first], [first, rest])
     folds = [Fold(runs[:1], runs[1:])]
@@ -125,7 +120,7 @@ def tables(results: Mapping[str, Any]) -> str:
 
 def main(
     commonroad: Path | None = None, comma: Path | None = None, work: Path | None = None,
-    folder: Path = Path("out/real"), write: bool = False,
+    folder: Path | None = None, write: bool = False,
 ) -> None:  # fmt: skip
     """Run one study or both; traces and bags are kept in `--work`, if it is given."""
     results: dict[str, Any] = {}
@@ -137,12 +132,9 @@ def main(
             results["comma2k19"] = study_comma(comma, work / "comma")
     if not results:
         raise FileNotFoundError("--commonroad DIR or --comma DIR is asked for")
-    print(tables(results))
-    output = (HERE if write else folder) / "results.json"
-    output.parent.mkdir(parents=True, exist_ok=True)
     for name, found in results.items():
-        write_json(output, found, within=name)
-    print(f"figures: {output}")
+        text = tables({name: found})
+        publish(None, text, found, HERE / "results.json", folder, write=write, within=name)
 
 
 if __name__ == "__main__":

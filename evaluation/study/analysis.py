@@ -41,8 +41,8 @@ from evaluation.study.record import FIRST_SEED
 from evaluation.study.table import MARK, document
 from forewarn.assessment.comparison import best_point
 from forewarn.assessment.tradeoff import AlertRule, ScoredRun, count_violations
-from forewarn.config import load_spec
-from forewarn.logic.specification import CompiledSpec, compile_spec
+from forewarn.logic.specification import CompiledSpec
+from forewarn.monitoring.loading import load_bare
 
 HERE = Path(__file__).parent
 # False alarms an hour that a tuned threshold may cost on the training runs.
@@ -101,7 +101,7 @@ def judge(
     A tuned threshold may cost so many false alarms an hour on the training runs.
     """
     began = time.perf_counter()
-    compiled = compile_spec(load_spec(monitor_file))
+    compiled = load_bare(monitor_file)
     runs, choose = Runs(compiled, train, test), within(budget, **LIMITS)
     ours, chain = runs.contender("Forewarn"), runs.chain(budget)
     reactive = runs.contender("rule broken", lambda _, run: run.violation.astype(np.float64))
@@ -133,7 +133,7 @@ def judge_scenario(name: str, train: Sequence[Path], test: Sequence[Path]) -> di
     """Return the figures of one of the seven scenarios; those that were made before are read."""
     first = HERE / "first" / f"{name}.yaml"
     files = [HERE / f"{name}.yaml", *([first] if first.exists() else [])]
-    keys = [key_of(compile_spec(load_spec(file))) for file in files]
+    keys = [key_of(load_bare(file)) for file in files]
     names = [path.name for path in (*train, *test)]
     asked = json.dumps([keys, names, len(train), BUDGETS[name], sources_digest()])
     digest = hashlib.sha256(asked.encode()).hexdigest()
@@ -141,7 +141,7 @@ def judge_scenario(name: str, train: Sequence[Path], test: Sequence[Path]) -> di
     if not kept.exists():
         found = judge(files[0], rivals.SCENARIOS[name], BUDGETS[name], train, test)
         if first.exists():
-            runs = Runs(compile_spec(load_spec(first)), train, test)
+            runs = Runs(load_bare(first), train, test)
             found["first"] = runs.chain(BUDGETS[name])
         kept.write_text(json.dumps(found), encoding="utf-8")
     return json.loads(kept.read_text(encoding="utf-8"))

@@ -20,8 +20,7 @@ from evaluation.harness.runs import pass_over
 from evaluation.study.analysis import HERE
 from evaluation.study.analysis import main as analyse
 from evaluation.study.rivals import SCENARIOS
-from forewarn.config import load_spec
-from forewarn.logic.specification import compile_spec
+from forewarn.monitoring.loading import load_bare
 
 ROOT = Path(__file__).parents[2]
 REQUIREMENTS = ROOT / "evaluation" / "sumo" / "requirements.txt"
@@ -64,7 +63,7 @@ def _run(python: Path, module: str, *options: str) -> None:
 
 def disagreements(monitor_file: Path, bag: Path, trace: Path) -> list[str]:
     """Return the signals of which two recordings of one run do not say the same to the bit."""
-    compiled = compile_spec(load_spec(monitor_file))
+    compiled = load_bare(monitor_file)
     ours, theirs = (pass_over(compiled, path) for path in (trace, bag))
     names = [n for n in ours.signals if ours.signals[n].tobytes() != theirs.signals[n].tobytes()]
     states = [run.codes[run.tracks[0].state].tobytes() for run in (ours, theirs)]

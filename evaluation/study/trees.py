@@ -21,8 +21,7 @@ from evaluation.harness.page import publish, put
 from evaluation.harness.runs import pass_over
 from evaluation.harness.trees import Question, answer, table_of
 from evaluation.study.analysis import BUDGETS, HERE, LIMITS, traces_in
-from forewarn.config import load_spec
-from forewarn.logic.specification import compile_spec
+from forewarn.monitoring.loading import load_bare
 
 TRUTHS = ("collided", "traffic_jam", "in_junction", "before_line", "must_stop", "free")
 PLACES = ("ego_x", "ego_y", "heading", "collided")
@@ -32,7 +31,7 @@ MARK = "evaluation.study.trees"
 def question_of(name: str) -> Question:
     """Return what is asked of a scenario: its property, without the predicates by hand."""
     path = HERE / f"{name}.yaml"
-    hand = compile_spec(load_spec(path))
+    hand = load_bare(path)
     frame = yaml.safe_load(path.read_text(encoding="utf-8"))
     for key in ("signals", "predicates", "bins"):
         frame.pop(key, None)
@@ -44,7 +43,6 @@ def question_of(name: str) -> Question:
 def main(
     folder: Path,
     scenarios: Sequence[str] = tuple(BUDGETS),
-    output: Path = HERE / "trees.json",
     write: bool = False,
 ) -> None:
     """Learn, judge, write."""
@@ -58,7 +56,7 @@ def main(
         choose = within(BUDGETS[name], **LIMITS)
         found[name] = answer(question, *parts, folder / name / "trees", choose)
         text = table_of({name: found[name]})
-        publish(None, text, found[name], output, folder, write=write, within=name)
+        publish(None, text, found[name], HERE / "trees.json", folder, write=write, within=name)
     if write:
         put(MARK, table_of(found))
 

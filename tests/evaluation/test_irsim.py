@@ -32,10 +32,11 @@ from evaluation.irsim.scenes import (
     scene_from,
 )
 from evaluation.irsim.simulator import world_of
-from evaluation.irsim.study import HERE, load
+from evaluation.irsim.study import HERE
 from forewarn.assessment.replay import replay
 from forewarn.config import load_spec
 from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.loading import load_bare
 from forewarn.recordings import open_recording
 from monitor_node.actuators.interface import NOTHING, Demand
 
@@ -161,7 +162,7 @@ def test_a_bag_gives_the_signals_that_the_monitor_needs(tmp_path: Path) -> None:
     episode = [(toward, (0.8, 0.0), way) for toward in towards(30)]
     episode.append((frame(30, 0.4, collided=True), (0.0, 0.0), None))
     write_bag(tmp_path / "bag", episode)
-    compiled = load("monitor.yaml")
+    compiled = load_bare(HERE / "monitor.yaml")
     with open_recording(tmp_path / "bag") as recording:
         run = replay(build_monitor(compiled, None), recording, keep_signals=True)
     signals = {signal.name: signal.values for signal in run.signals}
@@ -282,7 +283,7 @@ def test_halves_are_predicted_by_the_other_half_alone(tmp_path: Path) -> None:
     near, also_near, far, also_far = bags = [tmp_path / f"episode_{at}" for at in range(4)]
     for bag, start in zip(bags, (0.4, 0.4, 3.0, 3.0), strict=True):
         write_bag(bag, [(toward, (0.8, 0.0), None) for toward in towards(3, start + 0.47)])
-    compiled = load("monitor.yaml")
+    compiled = load_bare(HERE / "monitor.yaml")
 
     def unseen(training: list[Path]) -> float:
         tracks = [

@@ -15,9 +15,10 @@ from evaluation.harness.runs import pass_over
 from evaluation.real.comma import load_segment, write_bags
 from evaluation.real.commonroad import backward_slope, load_scene
 from evaluation.real.ngsim import trace_lines, write_traces
-from evaluation.real.study import load, study_comma
+from evaluation.real.study import HERE, study_comma
 from forewarn.assessment.tradeoff import count_violations, scored_run
 from forewarn.errors import InputError
+from forewarn.monitoring.loading import load_bare
 from forewarn.recordings import open_recording
 
 STEPS = 30
@@ -155,7 +156,7 @@ def test_bags_of_a_segment_say_what_the_bus_said(tmp_path: Path) -> None:
     with open_recording(first) as one, open_recording(rest) as two:
         assert one.end_ns < 6_000_000_000 <= two.start_ns
         assert one.topics["/radar/tracks"].count + two.topics["/radar/tracks"].count == 200
-    run = pass_over(load("comma.yaml"), rest)
+    run = pass_over(load_bare(HERE / "comma.yaml"), rest)
     signals = run.signals
     seconds = 6 + (run.tracks[0].ticks - run.tracks[0].ticks[0]) / 10
     settled = slice(5, None)
@@ -188,7 +189,7 @@ def test_the_violations_of_ngsim_come_out_again(
     cars, names = published["ngsim"]["cars"], ("USA_Peach-4_8_T-1", "USA_US101-3_3_T-1")
     for name in names:  # the two small ones of four
         (tmp_path / f"{name}.xml").symlink_to(shared_data / "commonroad" / f"{name}.xml")
-    compiled = load("ngsim.yaml")
+    compiled = load_bare(HERE / "ngsim.yaml")
     for name, paths in write_traces(tmp_path, tmp_path / "traces").items():
         assert len(paths) == cars[name]
         runs = [pass_over(compiled, trace) for trace in paths]
