@@ -14,7 +14,8 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks._harness import Usage, machine, replaced
+from benchmarks._harness import Usage, machine
+from evaluation.harness.page import put
 
 FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "RESULTS.md"
@@ -55,7 +56,7 @@ def take(name: str, write: bool) -> bool:
     print(figures, flush=True)
     disturbed = share > IDLE
     if write and not disturbed:
-        RESULTS.write_text(replaced(RESULTS.read_text("utf-8"), name, figures), "utf-8")
+        put(name, figures, RESULTS)
     elif write:
         print(f"not written: others used more than {IDLE:.0%}", file=sys.stderr)
     return not done.returncode and not (write and disturbed)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import inspect
 import math
 import os
 import platform
@@ -16,6 +14,8 @@ from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
+
+from evaluation.harness.command import command
 
 LEAST = 0.02  # seconds of one turn of what is short: far above the clock's own cost
 
@@ -152,29 +152,12 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}, {packages}"
 
 
-def replaced(text: str, name: str, figures: str) -> str:
-    """Return the page `text` with new figures between the marks of one benchmark."""
-    first, last = f"<!-- figures: {name} -->\n", f"<!-- end of {name} -->"
-    head, begun, rest = text.partition(first)
-    _, ended, tail = rest.partition(last)
-    if not (begun and ended):
-        raise ValueError(f"no place for the figures of {name}: write {first.strip()} and {last}")
-    return f"{head}{first}{figures}\n{last}{tail}"
-
-
 def run(measure: Callable[..., list[Table]]) -> int:
     """Run one benchmark from its command line; the parameters of `measure` are its options.
 
     The tables are printed when all is measured. The exit code is 1 if a target is missed.
     """
-    parser = argparse.ArgumentParser(
-        description=sys.modules["__main__"].__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    for parameter in inspect.signature(measure).parameters.values():
-        kind, default = type(parameter.default), parameter.default
-        parser.add_argument(f"--{parameter.name}", type=kind, default=default, help=f"({default})")
-    tables = measure(**vars(parser.parse_args()))
+    tables = command(measure)
     print("\n\n".join(map(str, tables)))
     missed = [name for table in tables for name in table.missed]
     if missed:

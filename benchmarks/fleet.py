@@ -14,11 +14,10 @@ from tempfile import TemporaryDirectory
 from benchmarks._harness import Table, resident, run, take_turns
 from benchmarks.core import RECORDINGS, ROOT
 from forewarn.assessment.outcome_counts import watch_for
-from forewarn.config import load_spec
 from forewarn.learning.pipeline import assemble, learn
 from forewarn.learning.recording_report import RecordingReport
 from forewarn.learning.shard_store import ShardStore
-from forewarn.logic.specification import compile_spec
+from forewarn.monitoring.loading import load_bare
 
 CONFIG = ROOT / "evaluation" / "sumo" / "predicates.yaml"
 
@@ -31,7 +30,7 @@ def renamed(report: RecordingReport, number: int) -> RecordingReport:
 
 def measure(shards: int = 10_000, turns: int = 3) -> list[Table]:
     """Measure learning, reading of shards, and the sum of so many."""
-    compiled = compile_spec(load_spec(CONFIG))
+    compiled = load_bare(CONFIG)
     bags = sorted(path for path in RECORDINGS.iterdir() if path.is_dir())
     size = sum(file.stat().st_size for bag in bags for file in bag.glob("*.mcap"))
     spec, abstraction, watch = compiled.spec, compiled.abstraction, watch_for(compiled)

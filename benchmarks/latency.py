@@ -23,10 +23,9 @@ from rclpy.node import Node
 from benchmarks._harness import Cell, Table, Target, quantile, run
 from benchmarks._live import KEPT, SCALARS, RiskArray, monitor, process
 from benchmarks.core import tick_yaml, walk
-from forewarn.config import load_spec
 from forewarn.learning.counting import TransitionCounter, build_model
-from forewarn.logic.specification import compile_spec
 from forewarn.models import save_model
+from forewarn.monitoring.loading import load_bare
 
 RATES = (10.0, 50.0, 100.0)
 
@@ -40,7 +39,7 @@ def write_monitor(folder: Path, rate: float) -> None:
         source = f"{{topic: {topic}, type: {kind}, value: {value}, timeout: 1.0}}"
         text = text.replace(f"  s{i}: {{timeout: 1.0}}", f"  s{i}: {source}")
     (folder / "monitor.yaml").write_text(text + "model: model.json\nbounds: {kind: none}\n")
-    abstraction = compile_spec(load_spec(folder / "monitor.yaml")).abstraction
+    abstraction = load_bare(folder / "monitor.yaml").abstraction
     counter = TransitionCounter(abstraction.vocabulary)
     for tick, values in enumerate(walk(5_000)):
         complete, *_ = abstraction.complete([values[s.name] for s in abstraction.sources])

@@ -16,10 +16,10 @@ from benchmarks._harness import (
     number,
     processor_seconds,
     processor_time,
-    replaced,
     run,
     take_turns,
 )
+from evaluation.harness.page import replaced
 
 pytestmark = pytest.mark.clocked
 
@@ -128,7 +128,7 @@ def test_the_page_has_a_place_for_every_benchmark(repository: Path) -> None:
     page = (repository / "benchmarks" / "RESULTS.md").read_text("utf-8")
     for name in command.names():
         changed = replaced(page, name, "new")
-        assert f"<!-- figures: {name} -->\nnew\n<!-- end of {name} -->" in changed
+        assert f"<!-- {name} -->\n\nnew\n\n<!-- end of {name} -->" in changed
         assert replaced(changed, name, "new") == changed
     with pytest.raises(ValueError, match="nothing"):
         replaced(page, "nothing", "new")
@@ -143,7 +143,7 @@ def test_only_figures_of_an_idle_machine_are_written(
     written: bool,
 ) -> None:
     page = tmp_path / "RESULTS.md"
-    page.write_text("<!-- figures: small -->\nold\n<!-- end of small -->")
+    page.write_text("<!-- small -->\nold\n<!-- end of small -->\n")
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "benchmarks" / "small.py").write_text("print('| 1 |')")
     monkeypatch.setattr(command, "RESULTS", page)
