@@ -104,15 +104,21 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def write_trace(path: Path, runs: Sequence[AgentRun]) -> None:
-    """Write runs for injection.yaml, one line a step."""
+def write_trace(path: Path, runs: Sequence[AgentRun], *, proposed: bool = False) -> None:
+    """Write runs for injection.yaml, one line a step.
+
+    With `proposed`, as learned.yaml of the guard reads them: with the call of each step; rows
+    beyond the calls propose nothing.
+    """
     with path.open("w", encoding="utf-8") as file:
         for number, run in enumerate(runs):
-            for row in run.rows:
-                line = {"run": number, "task": run.task, "over": False, **row}
+            calls = [name for name, _ in run.calls]
+            for at, row in enumerate(run.rows):
+                call = {"proposed": calls[at] if at < len(calls) else ""} if proposed else {}
+                line = {"run": number, "task": run.task, "over": False, **call, **row}
                 file.write(json.dumps(line) + "\n")
-            line = {"run": number, "over": True, "attack_succeeded": run.succeeded}
-            file.write(json.dumps(line) + "\n")
+            end = {"run": number, "over": True, "attack_succeeded": run.succeeded}
+            file.write(json.dumps(end | ({"proposed": ""} if proposed else {})) + "\n")
 
 
 def highest(run: AgentRun, values: Sequence[float], *, before: bool = False) -> float:

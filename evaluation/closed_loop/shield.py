@@ -38,7 +38,7 @@ from evaluation.closed_loop.trip import LIMIT
 from evaluation.harness.advice import Advised, Exploring, Log, held_process
 from evaluation.harness.command import Seeds, command
 from evaluation.harness.control import Library, Policies
-from evaluation.harness.episodes import Episodes, read_lines, write_lines
+from evaluation.harness.episodes import Episodes, Pairs, read_lines, write_lines
 from evaluation.harness.page import publish, resampled, rounded, table, told
 from evaluation.sumo.network import EGO_TYPE, Scenario
 from forewarn.config import MonitorSpec
@@ -118,10 +118,6 @@ def keys_of(
         name: key_of(arm, compiled, model) + (tried if isinstance(arm, Advised) else "")
         for name, arm in compared.items()
     }
-
-
-Pairs = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
-"""A trip of an arm, and nobody's on the same seed."""
 
 
 def fewer(count: Callable[[Mapping[str, Any]], int]) -> Callable[[Pairs], float | None]:
@@ -243,7 +239,7 @@ def main(
             trips.chosen(only),
             lambda arm, seed=seed: drive_once(scenario(seed, arm == LAWFUL), seed, compared[arm]),
         )
-    pairs = {name: list(zip(*pair, strict=True)) for name, pair in trips.by_arm(seeds).items()}
+    pairs = trips.by_arm(seeds)
     rows = {name: summary(pair) for name, pair in pairs.items()}
     driven = [one["seed"] for one, _ in pairs[NOBODY]]
     made = {"seeds": driven, "model": model.fingerprint, "arms": rows}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from evaluation.harness.episodes import Pairs
 from evaluation.harness.page import publish, table
 from evaluation.harness.picture import Panel, drawing
 
@@ -122,7 +123,7 @@ def counts(trips: Trips) -> dict[str, Any]:
 
 
 def write_results(
-    grouped: Mapping[str, tuple[Trips, Trips]], keys: Mapping[str, str], model: str, *, write: bool
+    grouped: Mapping[str, Pairs], keys: Mapping[str, str], model: str, *, write: bool
 ) -> None:
     """Give figures, plot, and the table of the results' page; see `publish`.
 
@@ -130,11 +131,12 @@ def write_results(
     trips of each arm depend on, `model` is a fingerprint.
     """
     rows = {}
-    for arm, (members, reference) in grouped.items():
+    for arm, pairs in grouped.items():
+        members, reference = zip(*pairs, strict=True)
         figures = {name: bootstrap(members, reference, f) for name, f in FIGURES.items()}
         figures |= {name: bounded_rate(members, figures[name]) for name in VIOLATIONS}
         rows[arm] = {**counts(members), **figures}
-    seeds = {arm: [trip["seed"] for trip in members] for arm, (members, _) in grouped.items()}
+    seeds = {arm: [trip["seed"] for trip, _ in pairs] for arm, pairs in grouped.items()}
     made = {"seeds": seeds, "model": model, "keys": dict(keys), "arms": rows}
     shown = {arm: row for arm, row in rows.items() if row["trips"] >= LEAST}
     pictures = {"tradeoff.svg": plot_trade_off(shown)} if shown else {}

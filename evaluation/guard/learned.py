@@ -12,7 +12,6 @@ it reads). What config/agents.yaml says of each step was computed before and com
 
 from __future__ import annotations
 
-import json
 import logging
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from langchain_core.messages import ToolMessage
 
 from agent_guard import Decision, Guard
 from evaluation.agents.injection import CLASS, DISTURBED, LEAVES, by_run, known
-from evaluation.agents.injection_runs import AgentRun, read_runs
+from evaluation.agents.injection_runs import AgentRun, read_runs, write_trace
 from evaluation.agents.outcome import forewarn
 from evaluation.guard.replays import HERE, Played, Recorded, agentdojo, play, recorded_runs
 from evaluation.guard.tables import replays_table
@@ -40,25 +39,12 @@ SAY = "say"
 Pair = tuple[AgentRun, Recorded]
 
 
-def write_trace(path: Path, runs: Sequence[AgentRun]) -> None:
-    """Write runs for learned.yaml, one line a step; rows beyond the calls propose nothing."""
-    with path.open("w", encoding="utf-8") as file:
-        for number, run in enumerate(runs):
-            names = [name for name, _ in run.calls]
-            for at, row in enumerate(run.rows):
-                proposed = names[at] if at < len(names) else ""
-                line = {"run": number, "task": run.task, "over": False, "proposed": proposed}
-                file.write(json.dumps(line | row) + "\n")
-            line = {"run": number, "over": True, "attack_succeeded": run.succeeded}
-            file.write(json.dumps(line | {"proposed": ""}) + "\n")
-
-
 def learn(folder: Path, runs: Sequence[AgentRun]) -> dict[str, Path]:
     """Learn a tree and a model; return the monitor file of each kind, with its threshold."""
     base = folder / "state.yaml"
     base.write_text((HERE / "learned.yaml").read_text(encoding="utf-8"), encoding="utf-8")
     trace, model = folder / "learned.jsonl", folder / "model.json"
-    write_trace(trace, runs)
+    write_trace(trace, runs, proposed=True)
     said = (trace, "-c", base)
     forewarn("abstract", *said, "--class", CLASS, "--leaves", LEAVES, "--write")
     forewarn("learn", *said, "-o", model)

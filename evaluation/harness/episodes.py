@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 Episode = dict[str, Any]
+Pairs = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+"""An episode of an arm, and the first arm's (nobody's) on the same seed."""
 
 
 class Episodes:
@@ -65,28 +67,25 @@ class Episodes:
         path = self.path(episode["seed"], episode["arm"])
         path.write_text(json.dumps(episode), encoding="utf-8")
 
-    def by_arm(self, seeds: Iterable[int]) -> dict[str, tuple[list[Episode], list[Episode]]]:
-        """Return the episodes of each arm, and those of the first arm on the same seeds."""
+    def by_arm(self, seeds: Iterable[int]) -> dict[str, Pairs]:
+        """Return the episodes of each arm, each with the first arm's on the same seed."""
         seeds = list(seeds)
         found = [self.load(seed, arm) for seed in seeds for arm in self.keys]
         return paired([item for item in found if item], list(self.keys))
 
 
-def paired(
-    episodes: Iterable[Episode], arms: list[str]
-) -> dict[str, tuple[list[Episode], list[Episode]]]:
-    """Return the episodes of each arm, and those of the first arm on the same seeds."""
+def paired(episodes: Iterable[Episode], arms: list[str]) -> dict[str, Pairs]:
+    """Return the episodes of each arm, each with the first arm's on the same seed."""
     driven: dict[str, dict[int, Episode]] = {arm: {} for arm in arms}
     for episode in episodes:
         if "failed" not in episode:
             driven[episode["arm"]][episode["seed"]] = episode
     reference = driven[arms[0]]
-    found = {}
-    for arm, members in driven.items():
-        seeds = sorted(members.keys() & reference.keys())
-        if seeds:
-            found[arm] = [members[s] for s in seeds], [reference[s] for s in seeds]
-    return found
+    return {
+        arm: [(members[seed], reference[seed]) for seed in seeds]
+        for arm, members in driven.items()
+        if (seeds := sorted(members.keys() & reference.keys()))
+    }
 
 
 def read_lines(path: Path) -> list[Any]:

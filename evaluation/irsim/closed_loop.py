@@ -17,7 +17,7 @@ import numpy as np
 
 from evaluation.harness.command import Seeds, command
 from evaluation.harness.control import Library, OnSignals
-from evaluation.harness.episodes import Episodes
+from evaluation.harness.episodes import Episodes, Pairs
 from evaluation.harness.page import publish, rounded, table
 from evaluation.irsim.governors import STOP, Gate, Governed, SpeedLimit, falling
 from evaluation.irsim.robot import Simulator, drive, ending, simulator
@@ -103,30 +103,44 @@ def run_episode(world: Simulator, seed: int, governor: Governed | None) -> dict[
     return found | {"acting": governor.ticks_acting / RATE if governor else 0.0}
 
 
-def summary(found: Sequence[dict[str, Any]], base: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the figures of one arm; `base` is nobody's, on the same seeds.
+def seconds_lost(pairs: Pairs) -> list[float]:
+    """Return the seconds lost, over goals reached either way."""
+    return [a["duration"] - b["duration"] for a, b in pairs if a["arrived"] and b["arrived"]]
 
-    Time lost is that of goals that were reached either way.
-    """
-    pairs = list(zip(found, base, strict=True))
-    lost = [a["duration"] - b["duration"] for a, b in pairs if a["arrived"] and b["arrived"]]
-    contacts = [e for e in found if e["collided"]]
+
+def lost(pairs: Pairs) -> float | None:
+    """Return their mean."""
+    return mean(seconds_lost(pairs))
+
+
+def out_of_time(pairs: Pairs) -> int:
+    """Return how many episodes ended neither at the goal nor in a contact."""
+    return sum(not one["arrived"] and not one["collided"] for one, _ in pairs)
+
+
+def share_of(pairs: Pairs, what: str) -> float | None:
+    """Return the share of the time in which something was so: `acting`, say."""
+    return rounded(sum(one[what] for one, _ in pairs) / sum(one["duration"] for one, _ in pairs))
+
+
+def summary(pairs: Pairs) -> dict[str, Any]:
+    """Return the figures of one arm."""
+    spent = seconds_lost(pairs)
+    contacts = [e for e, _ in pairs if e["collided"]]
     before = [a for a, b in pairs if b["collided"]]
     left = sum(e["collided"] for e in before)
     return {
-        "episodes": len(found),
+        "episodes": len(pairs),
         "with_contact_before": len(before),
         "contacts_left": left,
         "contacts_new": len(contacts) - left,
         "contacts_while_driving": sum(e["impact"] > 0.05 for e in contacts),
         "mean_impact": rounded(mean([e["impact"] for e in contacts])),
-        "arrived": sum(e["arrived"] for e in found),
-        "out_of_time": sum(not e["arrived"] and not e["collided"] for e in found),
-        "time_lost_mean": rounded(mean(lost)),
-        "time_lost_median": rounded(float(np.median(lost))) if lost else None,
-        "share_acting": rounded(
-            sum(e["acting"] for e in found) / sum(e["duration"] for e in found)
-        ),
+        "arrived": sum(e["arrived"] for e, _ in pairs),
+        "out_of_time": out_of_time(pairs),
+        "time_lost_mean": rounded(mean(spent)),
+        "time_lost_median": rounded(float(np.median(spent))) if spent else None,
+        "share_acting": share_of(pairs, "acting"),
     }
 
 
@@ -172,9 +186,8 @@ def main(
                     seed, wanted, lambda arm, seed=seed: run_episode(world, seed, compared[arm])
                 )
     found = episodes.by_arm(seeds)
-    figures = {name: summary(*pair) for name, pair in found.items()}
-    base = [episode["seed"] for episode in found[NOBODY][0]]
-    told = {"seeds": base, "arms": figures}
+    figures = {name: summary(pairs) for name, pairs in found.items()}
+    told = {"seeds": [episode["seed"] for episode, _ in found[NOBODY]], "arms": figures}
     publish(None, shown(figures), told, HERE / "results.json", write=write, within="closed_loop")
 
 

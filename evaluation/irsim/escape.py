@@ -9,9 +9,7 @@ or what the monitor file's `escape` allows. With `--write` results.json and RESU
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +17,15 @@ import numpy as np
 
 from evaluation.harness.command import Seeds, command
 from evaluation.harness.control import Library
-from evaluation.harness.episodes import Episodes
-from evaluation.harness.page import publish, resampled, rounded, table, told
-from evaluation.irsim.closed_loop import HERE, JUDGED, NOBODY, acting
+from evaluation.harness.episodes import Episodes, Pairs
+from evaluation.harness.page import publish, resampled, table, told
+from evaluation.irsim import closed_loop
+from evaluation.irsim.closed_loop import HERE, JUDGED, NOBODY, acting, lost, share_of
 from evaluation.irsim.governors import GATE, Gate, Governed
 from evaluation.irsim.messages import Publisher, commanded, time_of
 from evaluation.irsim.planner import Planner
-from evaluation.irsim.robot import Command, Frame, Simulator, drive, ending, simulator
-from evaluation.irsim.scenes import ANGLES, RATE, draw_scene
+from evaluation.irsim.robot import Command, Frame, Simulator, simulator
+from evaluation.irsim.scenes import ANGLES, RATE
 from forewarn.config import load_spec
 from forewarn.config.actuators import NO_WAY, ActuatorsSpec, EscapeSpec
 from forewarn.config.signals import SignalSpec
@@ -158,17 +157,9 @@ def arms(model: CountModel) -> dict[str, Escaping | None]:
 
 def run_episode(world: Simulator, seed: int, governor: Escaping | None) -> dict[str, Any]:
     """Drive an episode and return how it ended."""
-    scene = draw_scene(seed)
-    frames = [frame for frame, _ in drive(world, scene, governor)]
-    found = asdict(ending(scene, frames)) | {"acting": 0.0, "out": 0.0, "standing": 0.0}
-    if governor is not None:
-        found["acting"], found["out"] = governor.ticks_acting / RATE, governor.ticks_out / RATE
-        found["standing"] = governor.standing / RATE
-    return found
-
-
-Pairs = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
-"""An episode of an arm, and nobody's on the same seed."""
+    found = closed_loop.run_episode(world, seed, governor)
+    out, standing = (governor.ticks_out, governor.standing) if governor else (0, 0)
+    return found | {"out": out / RATE, "standing": standing / RATE}
 
 
 def wedged(one: Mapping[str, Any]) -> bool:
@@ -180,13 +171,6 @@ def share(pairs: Pairs, what: str) -> float:
     """Return the share of episodes that ended so."""
     ends = {"arrived": lambda one: one["arrived"], "collided": lambda one: one["collided"]}
     return sum(ends.get(what, wedged)(one) for one, _ in pairs) / len(pairs)
-
-
-def lost(pairs: Pairs) -> float | None:
-    """Return the mean seconds lost, over goals reached either way."""
-    both = [(a, b) for a, b in pairs if a["arrived"] and b["arrived"]]
-    spent = [a["duration"] - b["duration"] for a, b in both]
-    return math.fsum(spent) / len(spent) if spent else None
 
 
 def gained(pairs: Pairs) -> float:
@@ -201,10 +185,7 @@ def summary(pairs: Pairs) -> dict[str, Any]:
         found[f"{what}_count"] = round(share(pairs, what) * len(pairs))
         found |= resampled(what, lambda runs, what=what: share(runs, what), pairs, resamples=2000)
     found |= resampled("lost", lost, pairs, resamples=2000)
-    spent = sum(one["duration"] for one, _ in pairs)
-    for what in ("acting", "out"):
-        found[f"share_{what}"] = rounded(sum(one[what] for one, _ in pairs) / spent)
-    return found
+    return found | {f"share_{what}": share_of(pairs, what) for what in ("acting", "out")}
 
 
 HEAD = (
@@ -254,13 +235,14 @@ def main(
                 )
     # An arm that was not driven to its end has no row.
     found = episodes.by_arm(seeds)
-    pairs = {name: pair for name, pair in found.items() if len(pair[0]) == len(seeds)}
-    rows = {name: summary(list(zip(*pair, strict=True))) for name, pair in pairs.items()}
-    for name, (mine, _) in pairs.items():
+    pairs = {name: mine for name, mine in found.items() if len(mine) == len(seeds)}
+    rows = {name: summary(mine) for name, mine in pairs.items()}
+    for name, mine in pairs.items():
         for way in (way for way in ESCAPES if name.removesuffix(way) in {*pairs} - {name}):
-            both = list(zip(mine, pairs[name.removesuffix(way)][0], strict=True))
+            others = pairs[name.removesuffix(way)]
+            both = [(one, other) for (one, _), (other, _) in zip(mine, others, strict=True)]
             rows[name] |= resampled("gained", gained, both, resamples=2000)
-    driven = [episode["seed"] for episode in pairs[NOBODY][0]]
+    driven = [episode["seed"] for episode, _ in pairs[NOBODY]]
     made = {"seeds": driven, "arms": rows}
     publish(MARK, table_of(rows), made, HERE / "results.json", write=write, within="escape")
 

@@ -26,9 +26,19 @@ from evaluation.harness.advice import (
 )
 from evaluation.harness.command import Seeds, command
 from evaluation.harness.control import Library, OnSignals
-from evaluation.harness.episodes import Episodes
-from evaluation.harness.page import publish, resampled, rounded, table, told
-from evaluation.irsim.closed_loop import CREEP, HERE, JUDGED, NOBODY, acting, mean, run_episode
+from evaluation.harness.episodes import Episodes, Pairs
+from evaluation.harness.page import publish, resampled, table, told
+from evaluation.irsim.closed_loop import (
+    CREEP,
+    HERE,
+    JUDGED,
+    NOBODY,
+    acting,
+    lost,
+    out_of_time,
+    run_episode,
+    share_of,
+)
 from evaluation.irsim.governors import STOP, Governed, Steering, falling
 from evaluation.irsim.robot import Simulator, drive, simulator
 from evaluation.irsim.scenes import RATE, draw_scene
@@ -108,10 +118,6 @@ def arms(model: CountModel, learned: CountModel, logs: Sequence[Log]) -> Arms:
     }
 
 
-Pairs = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
-"""An episode of an arm, and nobody's on the same seed."""
-
-
 def avoided(pairs: Pairs) -> float | None:
     """Return how many contacts fewer there are than nobody's, as a share of these."""
     before = sum(base["collided"] for _, base in pairs)
@@ -123,12 +129,6 @@ def arrived(pairs: Pairs) -> float:
     return sum(one["arrived"] for one, _ in pairs) / len(pairs)
 
 
-def lost(pairs: Pairs) -> float | None:
-    """Return the mean seconds lost, over goals reached either way."""
-    both = [(one, base) for one, base in pairs if one["arrived"] and base["arrived"]]
-    return mean([one["duration"] - base["duration"] for one, base in both])
-
-
 FIGURES = {"avoided": avoided, "arrived": arrived, "lost": lost}
 
 
@@ -138,10 +138,8 @@ def summary(pairs: Pairs) -> dict[str, Any]:
         "episodes": len(pairs),
         "contacts": sum(one["collided"] for one, _ in pairs),
         "goals": sum(one["arrived"] for one, _ in pairs),
-        "out_of_time": sum(not one["arrived"] and not one["collided"] for one, _ in pairs),
-        "share_acting": rounded(
-            sum(one["acting"] for one, _ in pairs) / sum(one["duration"] for one, _ in pairs)
-        ),
+        "out_of_time": out_of_time(pairs),
+        "share_acting": share_of(pairs, "acting"),
     }
     for name, figure in FIGURES.items():
         found |= resampled(name, figure, pairs, resamples=2000)
@@ -195,8 +193,8 @@ def main(
                 lambda arm, seed=seed: run_episode(world, seed, compared[arm]),
             )
     pairs = episodes.by_arm(seeds)
-    rows = {name: summary(list(zip(*pair, strict=True))) for name, pair in pairs.items()}
-    driven = [episode["seed"] for episode in pairs[NOBODY][0]]
+    rows = {name: summary(mine) for name, mine in pairs.items()}
+    driven = [episode["seed"] for episode, _ in pairs[NOBODY]]
     asked: Counter[str] = Counter()
     for step, count in known.steps:
         asked[step.action] += count if step.imposed else 0

@@ -246,8 +246,8 @@ def trip(seed: int, arm: str, **changes: Any) -> dict[str, Any]:
 def test_arms_are_compared_with_the_first_one_on_their_own_seeds() -> None:
     trips = [trip(2, "a"), trip(1, "a"), trip(1, "b"), trip(2, "b", failed="jam"), trip(3, "b")]
     grouped = paired(trips, ["a", "b", "c"])
-    seeds = {arm: tuple([t["seed"] for t in side] for side in g) for arm, g in grouped.items()}
-    assert seeds == {"a": ([1, 2], [1, 2]), "b": ([1], [1])}
+    seeds = {arm: [(a["seed"], b["seed"]) for a, b in pairs] for arm, pairs in grouped.items()}
+    assert seeds == {"a": [(1, 1), (2, 2)], "b": [(1, 1)]}
 
 
 def test_rates_are_of_the_distance_driven_and_differences_are_paired() -> None:
@@ -418,11 +418,10 @@ def test_the_figures_of_the_shield_are_those_of_what_is_kept(file: str, kept: st
     trips = read_lines(HERE / kept)
     trips = [trip for trip in trips if trip["seed"] in published["seeds"]]
     assert trips
-    for name, (members, reference) in paired(trips, list(published["arms"])).items():
+    for name, pairs in paired(trips, list(published["arms"])).items():
         # Some arms were driven on the first of these seeds alone.
-        assert [one["seed"] for one in members] == published["seeds"][: len(members)]
-        found = summary(list(zip(members, reference, strict=True)))
-        assert json.loads(json.dumps(found)) == published["arms"][name]
+        assert [one["seed"] for one, _ in pairs] == published["seeds"][: len(pairs)]
+        assert json.loads(json.dumps(summary(pairs))) == published["arms"][name]
 
 
 def test_the_page_says_how_long_those_wait_who_run_no_light(repository: Path) -> None:

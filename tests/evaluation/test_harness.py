@@ -167,7 +167,7 @@ def test_episodes_are_driven_once_unless_what_they_depend_on_changes(tmp_path: P
         episodes.drive(7, episodes.keys, run)
     assert driven == ["nobody", "at 0.2", "at 0.2"]
     found = episodes.by_arm([7, 8])
-    assert [e["end"] for side in found["at 0.2"] for e in side] == ["AT 0.2", "NOBODY"]
+    assert [e["end"] for pair in found["at 0.2"] for e in pair] == ["AT 0.2", "NOBODY"]
 
 
 def test_episodes_that_are_kept_are_not_driven_again_elsewhere(tmp_path: Path) -> None:

@@ -224,7 +224,7 @@ def test_contacts_are_told_apart_by_whether_they_happened_before() -> None:
 
     before = [episode(1, "contact", 5.0, 0.9), episode(2, "arrived", 10.0), episode(3, "late", 45)]
     after = [episode(1, "arrived", 12.0), episode(2, "arrived", 13.0), episode(3, "contact", 5.0)]
-    found = summary(after, before)
+    found = summary(list(zip(after, before, strict=True)))
     assert (found["with_contact_before"], found["contacts_left"], found["contacts_new"]) == (
         1,
         0,
@@ -234,7 +234,7 @@ def test_contacts_are_told_apart_by_whether_they_happened_before() -> None:
     assert found["contacts_while_driving"] == 0
     assert found["time_lost_mean"] == 3.0  # seed 2 alone reached its goal both times
     assert found["share_acting"] == pytest.approx(0.1)
-    assert summary(before, before)["contacts_while_driving"] == 1
+    assert summary(list(zip(before, before, strict=True)))["contacts_while_driving"] == 1
     assert (
         shown({"somebody": found}).splitlines()[2].startswith("| somebody | 0 of 1 | 1 of 2 | 0 |")
     )
