@@ -63,7 +63,7 @@ class _Lowering:
         if isinstance(formula, syntax.Not):
             return self.lower(operand, not positive)
         if isinstance(formula, (syntax.Next, syntax.StrongNext)):
-            return self.temporal("until", TRUE, self.lower(operand, positive), _ONE)
+            return self.arena.temporal("until", TRUE, self.lower(operand, positive), _ONE)
         if isinstance(formula, (syntax.Previous, syntax.StrongPrevious)):
             # The negation of the weak operator is the strong one of the negated operand.
             weak = isinstance(formula, syntax.Previous) == positive
@@ -72,39 +72,31 @@ class _Lowering:
         now_positive = isinstance(formula, syntax.Rise) == positive
         now = self.lower(operand, now_positive)
         before = self._previous(operand, not now_positive, weak=positive)
-        join = self.arena.conjunction if positive else self.arena.disjunction
-        return join([now, before])
+        return self.arena.junction("and" if positive else "or", [now, before])
 
     def _previous(self, operand: Formula, positive: bool, *, weak: bool) -> int:
         """Return prev (weak) or s_prev of the operand or of its negation."""
         node = self.lower(operand, positive)
         if weak:
-            return self.temporal("trigger", FALSE, node, _ONE)
-        return self.temporal("since", TRUE, node, _ONE)
+            return self.arena.temporal("trigger", FALSE, node, _ONE)
+        return self.arena.temporal("since", TRUE, node, _ONE)
 
     @_lower.register
     def _(self, formula: syntax.Binary, positive: bool) -> int:
         left, right = formula.left, formula.right
-        if isinstance(formula, syntax.Implies):
-            return self._junction("or", left, right, positive, left_positive=not positive)
-        if isinstance(formula, syntax.Or):
-            return self._junction("or", left, right, positive, left_positive=positive)
-        if isinstance(formula, syntax.And):
-            return self._junction("and", left, right, positive, left_positive=positive)
+        if isinstance(formula, (syntax.And, syntax.Or, syntax.Implies)):
+            kind = "and" if isinstance(formula, syntax.And) else "or"
+            first = self.lower(left, positive != isinstance(formula, syntax.Implies))
+            parts = [first, self.lower(right, positive)]
+            return self.arena.junction(kind if positive else DUAL[kind], parts)
         same = isinstance(formula, syntax.Iff) == positive
-        return self.arena.conjunction(
+        return self.arena.junction(
+            "and",
             [
-                self.arena.disjunction([self.lower(left, False), self.lower(right, same)]),
-                self.arena.disjunction([self.lower(left, True), self.lower(right, not same)]),
-            ]
+                self.arena.junction("or", [self.lower(left, False), self.lower(right, same)]),
+                self.arena.junction("or", [self.lower(left, True), self.lower(right, not same)]),
+            ],
         )
-
-    def _junction(
-        self, kind: str, left: Formula, right: Formula, positive: bool, *, left_positive: bool
-    ) -> int:
-        parts = [self.lower(left, left_positive), self.lower(right, positive)]
-        conjoin = (kind if positive else DUAL[kind]) == "and"
-        return self.arena.conjunction(parts) if conjoin else self.arena.disjunction(parts)
 
     @_lower.register
     def _(self, formula: syntax.TimedUnary, positive: bool) -> int:
@@ -132,7 +124,7 @@ class _Lowering:
         kind = kind if positive else DUAL[kind]
         if kind == "until" and steps.upper is None:
             raise _liveness(formula, positive)
-        return self.temporal(kind, left, right, steps)
+        return self.arena.temporal(kind, left, right, steps)
 
     def _unless(self, formula: syntax.Unless, left: int, right: int, positive: bool) -> int:
         """Lower ``a unless[l:u] b``: always[0:u](a) or a until[l:u] b, as RTAMT has it."""
@@ -141,22 +133,17 @@ class _Lowering:
             if not positive:
                 raise _liveness(formula, positive)
             # Without end it is the release of `b` by ...: b may come from tick `lower` on.
-            both = self.arena.disjunction([left, right])
-            waiting = self.temporal("release", right, both, FOREVER)
+            both = self.arena.junction("or", [left, right])
+            waiting = self.arena.temporal("release", right, both, FOREVER)
             if not steps.lower:
                 return waiting
-            first = self.temporal("release", FALSE, left, Steps(0, steps.lower - 1))
-            later = self.temporal("until", TRUE, waiting, Steps(steps.lower, steps.lower))
-            return self.arena.conjunction([first, later])
-        holds = Steps(0, steps.upper)
-        if positive:
-            always = self.temporal("release", FALSE, left, holds)
-            return self.arena.disjunction([always, self.temporal("until", left, right, steps)])
-        never = self.temporal("until", TRUE, left, holds)
-        return self.arena.conjunction([never, self.temporal("release", left, right, steps)])
-
-    def temporal(self, kind: str, left: int, right: int, steps: Steps) -> int:
-        return self.arena.temporal(kind, left, right, steps)
+            first = self.arena.temporal("release", FALSE, left, Steps(0, steps.lower - 1))
+            later = self.arena.temporal("until", TRUE, waiting, Steps(steps.lower, steps.lower))
+            return self.arena.junction("and", [first, later])
+        held, until, join = ("release", "until", "or") if positive else ("until", "release", "and")
+        left_alone = FALSE if positive else TRUE
+        always = self.arena.temporal(held, left_alone, left, Steps(0, steps.upper))
+        return self.arena.junction(join, [always, self.arena.temporal(until, left, right, steps)])
 
 
 def _liveness(formula: syntax.TimedUnary | syntax.TimedBinary, positive: bool) -> FormulaError:

@@ -84,15 +84,9 @@ class Arena:
             self.texts.append(text)
         return self._intern(InternedFormula("prop", table=index))
 
-    def conjunction(self, parts: Iterable[int]) -> int:
-        """Return the conjunction of `parts`."""
-        return self._junction("and", parts, *_UNITS["and"])
-
-    def disjunction(self, parts: Iterable[int]) -> int:
-        """Return the disjunction of `parts`."""
-        return self._junction("or", parts, *_UNITS["or"])
-
-    def _junction(self, kind: str, parts: Iterable[int], neutral: int, zero: int) -> int:
+    def junction(self, kind: str, parts: Iterable[int]) -> int:
+        """Return the conjunction (``and``) or the disjunction (``or``) of `parts`."""
+        neutral, zero = _UNITS[kind]
         flat: set[int] = set()
         for part in parts:
             node = self.nodes[part]
@@ -159,7 +153,7 @@ class Arena:
         if inner.kind in ("and", "or") and (delay or inner.kind == _SPLITS[kind]):
             left = FALSE if kind == "release" else TRUE
             parts = [self.temporal(kind, left, arg, steps) for arg in inner.args]
-            return self._junction(inner.kind, parts, *_UNITS[inner.kind])
+            return self.junction(inner.kind, parts)
         if inner.kind not in FUTURE or inner.args[0] != _NEUTRAL[inner.kind]:
             return None
         if inner.kind == kind or delay:
