@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from forewarn.config.sections import PropertySpec
 from forewarn.errors import ConfigError
-from forewarn.learning.danger_members import columns_of, fit_members
+from forewarn.learning.danger_members import Data, columns_of, fit_members
 from forewarn.learning.danger_trees import MOST_TREES, need_sklearn
 from forewarn.learning.folds import parted
 from forewarn.states.danger import DangerFit, Scoring, lags_of
@@ -189,12 +189,13 @@ def fit_score(
     ConfigError
         If a signal is no number or never known, or there is nothing to tell apart.
     """
-    need_sklearn()
+    version = need_sklearn().__version__
     from threadpoolctl import threadpool_limits
 
-    used, left_out = _usable(scoring, parts)
+    tell = tell or _silent
     lags = lags_of(scoring.moments)
     width = len(features_of("x", lags, scoring.moments))
+    used, left_out = _usable(scoring, parts, width)
     columns = [scoring.signals.index(one) * width + k for one in used for k in range(width)]
     x = np.concatenate([part.features for part in parts])[:, columns]
     y = np.concatenate([part.followed for part in parts])
@@ -202,20 +203,12 @@ def fit_score(
     fold = np.repeat(own, [len(part.ticks) for part in parts])
     signs = [directions[scoring.signals.index(one)] for one in used]
     violated = len({part.cluster for part in parts if part.followed.any()})
+    rising = _constraints(signs, len(lags), scoring.moments)
+    data = Data(x, y, rising, columns_of(width, signs, violated))
     # With so little data threads mostly wait for each other, and burn a processor while they do.
     with threadpool_limits(1):
-        chosen = fit_members(
-            x,
-            y,
-            fold,
-            folds,
-            violated,
-            _constraints(signs, len(lags), scoring.moments),
-            columns_of(width, signs, violated),
-            MOST_TREES,
-            tell or _silent,
-        )
-    known = ~np.isnan(x).any(axis=0)
+        chosen = fit_members(data, fold, folds, violated, MOST_TREES, tell)
+    counted = chosen.count, chosen.weights, ~np.isnan(x).any(axis=0)
     blank = DangerFit(
         name=scoring.name,
         foresees=name,
@@ -226,18 +219,15 @@ def fit_score(
         moments=scoring.moments,
         lags=lags,
         directions=tuple(signs),
-        ensemble=chosen.whole.ensemble(chosen.count, chosen.weights, known),
+        ensemble=chosen.whole.ensemble(*counted),
         recordings=tuple(part.digest for part in parts),
         groups=tuple(part.group for part in parts) if any(part.group for part in parts) else (),
-        fitted_with=f"scikit-learn {need_sklearn().__version__}",
-        unseeing=tuple(
-            one.ensemble(chosen.count, chosen.weights, known) for one in chosen.unseeing
-        ),
+        fitted_with=f"scikit-learn {version}",
+        unseeing=tuple(one.ensemble(*counted) for one in chosen.unseeing),
     )
     scores = _crossed(blank, x, fold)
     fit = replace(blank, cuts=cuts_of(scores[y]), weights=_weights(blank, x))
-    if tell is not None:
-        tell(folds + 1, folds + 1)
+    tell(folds + 1, folds + 1)
     censored = sum(part.censored for part in parts)
     return FittedScore(fit, scores, y, censored, stride, left_out, chosen.losses, chosen.shares)
 
@@ -255,8 +245,9 @@ def cuts_of(scores: Floats) -> tuple[float, ...]:
     return tuple(sorted(cut for cut in rounded if 0 < cut < 1))
 
 
-def _usable(scoring: Scoring, parts: Sequence[Rows]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    width = len(features_of("x", lags_of(scoring.moments), scoring.moments))
+def _usable(
+    scoring: Scoring, parts: Sequence[Rows], width: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     others = frozenset[str]().union(*(part.others for part in parts))
     used = []
     for index, signal in enumerate(scoring.signals):

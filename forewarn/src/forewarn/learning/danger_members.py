@@ -175,14 +175,49 @@ def columns_of(width: int, signs: Sequence[int], clusters: int) -> Columns:
     return Columns(trees, {f"line{kind}": own for kind, own in both.items()})
 
 
+class Data(NamedTuple):
+    """What members are fitted to.
+
+    Attributes
+    ----------
+    x : ndarray of float64, shape (n, features)
+        NaN where unknown.
+    y : ndarray of bool, shape (n,)
+        Whether a violation followed.
+    constraints : sequence of int
+        For each feature 1 if the risk may only rise with it, -1 if it may only fall, else 0.
+    columns : Columns
+        The features of each member.
+    """
+
+    x: Floats
+    y: Bools
+    constraints: Sequence[int]
+    columns: Columns
+
+    def of(self, rows: Bools) -> Data:
+        """Return the same of some rows."""
+        return self._replace(x=self.x[rows], y=self.y[rows])
+
+    def trees(self, count: int) -> tuple[Any, ...]:
+        """Fit so many trees of each kind."""
+        return tuple(
+            boosted(
+                self.x[:, own], self.y, [self.constraints[i] for i in np.flatnonzero(own)], count
+            )
+            for own in self.columns.trees.values()
+        )
+
+    def line(self, own: Bools, ridge: float) -> Line:
+        """Fit a line to some of the features."""
+        return fit_line(self.x, self.y, self.constraints, ridge, own)
+
+
 def fit_members(
-    x: Floats,
-    y: Bools,
+    data: Data,
     fold: Folds,
     folds: int,
     clusters: int,
-    constraints: Sequence[int],
-    columns: Columns,
     most: int,
     tell: Callable[[int, int], None],
 ) -> Chosen:
@@ -193,39 +228,32 @@ def fit_members(
 
     Parameters
     ----------
-    x : ndarray of float64, shape (n, features)
-        NaN where unknown.
-    y : ndarray of bool, shape (n,)
-        Whether a violation followed.
     fold : ndarray of int64, shape (n,)
         From 0 to `folds` - 1.
     clusters : int
         Recordings with a violation, those of a group as one.
-    constraints : sequence of int
-        For each feature 1 if the risk may only rise with it, -1 if it may only fall, else 0.
     most : int
         Trees of each kind at the most.
     tell : callable
         Told how many of how many fits are done.
     """
+    y, columns = data.y, data.columns
     prior = _prior(columns)
     bent = np.zeros((most, len(y)))
     tried = np.zeros((len(columns.lines), len(RIDGES), len(y)))
     forests, lines = [], []
     for index in range(folds):
         here = fold == index
-        forests.append(_trees(x[~here], y[~here], constraints, columns, most))
+        seen, x = data.of(~here), data.x[here]
+        forests.append(seen.trees(most))
         lines.append(
-            [
-                [fit_line(x[~here], y[~here], constraints, ridge, own) for ridge in RIDGES]
-                for own in columns.lines.values()
-            ]
+            [[seen.line(own, ridge) for ridge in RIDGES] for own in columns.lines.values()]
         )
         used = columns.trees.values()
         for own, model, weight in zip(used, forests[-1], prior.tolist(), strict=False):
-            for row, found in zip(bent, stages(model, x[here][:, own]), strict=True):
+            for row, found in zip(bent, stages(model, x[:, own]), strict=True):
                 row[here] += weight * found
-        tried[:, :, here] = [[line.logit(x[here]) for line in some] for some in lines[-1]]
+        tried[:, :, here] = [[line.logit(x) for line in some] for some in lines[-1]]
         tell(index + 1, folds + 1)
     best = [int(np.argmin([lost(logits, y).sum() for logits in some])) for some in tried]
     straight = prior[len(columns.trees) :] @ [
@@ -239,28 +267,17 @@ def fit_members(
     )
     logits = np.zeros((len(y), len(prior)))
     for index, one in enumerate(unseeing):
-        logits[fold == index] = one.logits(x[fold == index], count)
+        logits[fold == index] = one.logits(data.x[fold == index], count)
     weights = fit_weights(
         logits, y.astype(np.float64), np.ones(len(y)), prior, HOLD / max(clusters, 1)
     )
     weights[1:][weights[1:] < LEAST] = 0.0
-    chosen = [
-        fit_line(x, y, constraints, RIDGES[at], own)
-        for at, own in zip(best, columns.lines.values(), strict=True)
-    ]
-    whole = Members(columns, _trees(x, y, constraints, columns, count), tuple(chosen))
+    chosen = zip(columns.lines.values(), best, strict=True)
+    straight_of_all = tuple(data.line(own, RIDGES[at]) for own, at in chosen)
+    whole = Members(columns, data.trees(count), straight_of_all)
     return Chosen(whole, unseeing, count, weights, losses)
 
 
 def _prior(columns: Columns) -> Floats:
     weights = np.array([PRIOR[name] for name in columns.names])
     return np.asarray(weights / weights.sum())
-
-
-def _trees(
-    x: Floats, y: Bools, constraints: Sequence[int], columns: Columns, count: int
-) -> tuple[Any, ...]:
-    return tuple(
-        boosted(x[:, own], y, [constraints[i] for i in np.flatnonzero(own)], count)
-        for own in columns.trees.values()
-    )
