@@ -28,7 +28,7 @@ def raw_track(
     Ticks at which more than one state of the automaton was possible are left out.
     """
     assert compiled.raw is not None and compiled.table is not None
-    rows = np.array([model.rows.get(code, -1) for code in history.known_states] + [-1])
+    rows = np.array([model.index.get(code, -1) for code in history.known_states] + [-1])
     row = rows[np.where(track.state == UNKNOWN_STATE, -1, track.state)]
     known = (row >= 0) & (track.automaton >= 0)
     place = np.maximum(row, 0), np.maximum(track.automaton, 0)

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.errors import ModelError
 from forewarn.learning.logistic import least_logistic
+from forewarn.models.estimates import Line
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 STEPS = 100
 CLOSE = 1e-12
-
-
-class Line(NamedTuple):
-    """A line over log-odds."""
-
-    slope: float
-    intercept: float
 
 
 def judged(risk: Floats, followed: Bools, weight: Floats) -> tuple[Floats, Bools, Floats]:

@@ -161,10 +161,8 @@ def candidates(
         if kind == "collection":
             found += [Scale(name, *one) for one in of_elements(name, values, deciding.tolist())]
         if kind == "text" and EMBEDDING in text:
-            found += [
-                Scale(name, one.source, one.values)
-                for one in weighed(name, values, classes, examples.runs, deciding, smallest)
-            ]
+            measures = weighed(name, values, classes, examples.runs, deciding, smallest)
+            found += [Scale(name, *one) for one in measures]
     return found
 
 

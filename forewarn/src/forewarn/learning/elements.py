@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 class Measure(NamedTuple):
-    """A number made of a vector: its expression, and its value in each example, NaN if unknown."""
+    """A number made of a vector or text: its expression, and its value in each example or NaN."""
 
     source: str
     values: Floats

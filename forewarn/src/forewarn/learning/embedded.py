@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from forewarn.expressions.functions.embeddings import (
     installed_model,
     score_of,
 )
+from forewarn.learning.elements import Measure
 
 SIZE = SIZES[0]
 """Numbers of an embedding that are weighed: few, so that they can be read and copied."""
@@ -32,13 +33,6 @@ FOLDS = 5
 """Parts of the traces, the texts of each predicted by weights that were fitted to the others."""
 
 
-class Weighed(NamedTuple):
-    """A linear predicate: its expression, and what it says of each example, NaN where unknown."""
-
-    source: str
-    values: NDArray[np.float64]
-
-
 def weighed(
     name: str,
     values: Sequence[str | None],
@@ -46,7 +40,7 @@ def weighed(
     runs: Sequence[int],
     rows: NDArray[np.int64],
     smallest: int,
-) -> list[Weighed]:
+) -> list[Measure]:
     """Return for each class the weights that tell it best by a text (logistic regression).
 
     Each different text counts once, with the share of its examples that are of the class: with 64
@@ -99,7 +93,7 @@ def weighed(
             f"[{', '.join(f'{weight:.3g}' for weight in weights)}])"
         )
         says = [np.nan if text is None else said[text] for text in read]
-        found.append(Weighed(source, np.array(says, dtype=np.float64)))
+        found.append(Measure(source, np.array(says, dtype=np.float64)))
     return found
 
 

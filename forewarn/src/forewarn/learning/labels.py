@@ -120,14 +120,14 @@ def read_labels(file: Path, label: str) -> dict[str, bool]:
     return found
 
 
-def read_end(
+def end_of(
     path: Path,
     compiled: CompiledSpec,
     variables: Sequence[str],
     label: str | None,
-    grouping: Grouping | None = None,
-    *,
-    allow_missing: bool = False,
+    allow_missing: bool,
+    grouping: Grouping | None,
+    progress: Callable[[float], None] | None = None,
 ) -> End:
     """Return how a run ended.
 
@@ -139,10 +139,12 @@ def read_end(
         The monitor file.
     variables : sequence of str
         Signals.
-    label : str, optional
+    label : str or None
         A signal that is the label where it is known.
-    grouping : Grouping, optional
-        Tells what the run belongs to; by default it is alone.
+    allow_missing : bool
+        Go on without topics that the recording lacks.
+    grouping : Grouping or None
+        Tells what the run belongs to; without it, it is alone.
 
     Raises
     ------
@@ -157,7 +159,7 @@ def read_end(
     with open_recording(path) as recording:
         digest = recording.digest()
         group = digest if grouping is None else grouping.of(recording)
-        for tick in observe(recording, spec, abstraction, allow_missing=allow_missing):
+        for tick in observe(recording, spec, abstraction, progress, allow_missing=allow_missing):
             at_once = tick.seen.values
             for name, slot in slots:
                 if at_once[slot] is not None:
@@ -169,20 +171,6 @@ def read_end(
             f"the label {label} is {known!r}", file=path, accepted="a truth value, or unknown"
         )
     return End(values, known, group, digest)
-
-
-def end_of(
-    path: Path,
-    compiled: CompiledSpec,
-    variables: Sequence[str],
-    label: str | None,
-    allow_missing: bool,
-    grouping: Grouping | None,
-    progress: Callable[[float], None] | None = None,
-) -> End:
-    """Return what `read_end` does."""
-    del progress
-    return read_end(path, compiled, variables, label, grouping, allow_missing=allow_missing)
 
 
 def learn_label(ends: Sequence[End], growth: Growth, folds: int = 5) -> LearnedLabel:

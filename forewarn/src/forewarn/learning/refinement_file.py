@@ -133,7 +133,7 @@ def _round(reader: Reader) -> Round:
         reader.text("condition"),
         reader.number("gain"),
         reader.number("lost"),
-        _texts(reader, "path"),
+        reader.texts("path", MAX_PATH),
         reader.number("probability"),
         _answer(reader.child("before")),
         _answer(reader.child("after")),
@@ -141,7 +141,7 @@ def _round(reader: Reader) -> Round:
 
 
 def _way(reader: Reader) -> Way:
-    path = _texts(reader, "path")
+    path = reader.texts("path", MAX_PATH)
     return Way(
         path,
         reader.number("probability"),
@@ -153,7 +153,7 @@ def _way(reader: Reader) -> Way:
 def _critical(reader: Reader) -> CriticalPart:
     part = reader.child("critical")
     return CriticalPart(
-        _texts(part, "states"),
+        part.texts("states", MAX_PATH),
         part.number("probability"),
         part.number("bound"),
         part.truth("minimal"),
@@ -167,7 +167,7 @@ def _rejected(reader: Reader) -> Sequence[tuple[str, str]]:
     for i, item in enumerate(reader.items("rejected", MAX_CHILDREN)):
         if not isinstance(item, list) or len(item) != 2:
             raise ModelError(f"{item!r:.80}", accepted="[leaf, condition]", key=f"rejected[{i}]")
-        leaf, condition = _texts(Reader({f"rejected[{i}]": item}, ""), f"rejected[{i}]")
+        leaf, condition = Reader({f"rejected[{i}]": item}, "").texts(f"rejected[{i}]", 2)
         found.append((leaf, condition))
     return found
 
@@ -189,11 +189,3 @@ def _leaves(reader: Reader) -> dict[str, LeafValue]:
             part.integer("starts", 0, MAX_COUNT), part.number("value"), part.text("action")
         )
     return found
-
-
-def _texts(reader: Reader, key: str) -> tuple[str, ...]:
-    items = reader.items(key, MAX_PATH)
-    for i, item in enumerate(items):
-        if not isinstance(item, str):
-            raise ModelError(f"{item!r:.80}", accepted="a text", key=f"{reader.path}.{key}[{i}]")
-    return tuple(items)

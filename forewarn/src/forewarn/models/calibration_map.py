@@ -24,6 +24,7 @@ Method = Literal["isotonic", "platt"]
 METHODS: tuple[Method, ...] = ("isotonic", "platt")
 MAX_KNOTS = 10_000
 MAX_TICKS = 1 << 40
+MAX_RECORDINGS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -145,31 +146,23 @@ def parse(readers: Sequence[Reader]) -> tuple[Recalibration, ...]:
     found: list[Recalibration] = []
     for reader in readers:
         method = reader.choice("method", METHODS)
-        horizon = reader.get("horizon", "seconds above 0, or null")
+        groups = reader.texts("groups", MAX_RECORDINGS) if "groups" in reader.value else ()
         fitted: dict[str, Any] = (
             {"knots": tuple(_knot(pair, reader) for pair in reader.items("knots", MAX_KNOTS))}
             if method == "isotonic"
             else {"slope": reader.number("slope"), "intercept": reader.number("intercept")}
         )
-        counting = reader.get("paper_counting", "true or false")
-        digests = reader.items("recordings", 1 << 20)
-        if not isinstance(counting, bool) or not all(isinstance(digest, str) for digest in digests):
-            raise ModelError(
-                "paper_counting or recordings are not accepted",
-                key=reader.path,
-                accepted="true or false; a list of texts",
-            )
         try:
             found.append(
                 Recalibration(
                     name=reader.text("name"),
                     formula=reader.text("formula"),
-                    horizon=math.inf if horizon is None else reader.number("horizon"),
-                    paper_counting=counting,
+                    horizon=reader.horizon(),
+                    paper_counting=reader.truth("paper_counting"),
                     method=method,
                     ticks=reader.integer("ticks", 0, MAX_TICKS),
-                    recordings=tuple(digests),
-                    groups=reader.texts("groups", 1 << 20) if "groups" in reader.value else (),
+                    recordings=reader.texts("recordings", MAX_RECORDINGS),
+                    groups=groups,
                     **fitted,
                 )
             )
@@ -193,7 +186,5 @@ def _knot(pair: Any, reader: Reader) -> tuple[float, float]:
         and all(isinstance(n, (int, float)) and not isinstance(n, bool) for n in pair)
     )
     if not good:
-        raise ModelError(
-            f"{pair!r} is not accepted", key=f"{reader.path}.knots", accepted="[risk, frequency]"
-        )
+        raise reader.wrong("knots", pair, "[risk, frequency]")
     return float(pair[0]), float(pair[1])

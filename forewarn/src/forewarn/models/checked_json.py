@@ -136,13 +136,14 @@ class Reader:
     def __init__(self, value: Any, path: str) -> None:
         self.path = path
         if not isinstance(value, dict):
-            raise self._wrong("", value, "an object")
+            raise self.wrong("", value, "an object")
         self.value: dict[str, Any] = value
 
     def _key(self, key: str) -> str:
         return f"{self.path}.{key}" if self.path and key else self.path or key
 
-    def _wrong(self, key: str, value: Any, accepted: str) -> ModelError:
+    def wrong(self, key: str, value: Any, accepted: str) -> ModelError:
+        """Return the error that says what is wrong with the value of a key."""
         shown = repr(value)
         shown = shown if len(shown) <= 80 else shown[:77] + "..."
         return ModelError(f"{shown} is not accepted", accepted=accepted, key=self._key(key))
@@ -157,23 +158,33 @@ class Reader:
         """Check that `key` has the value `constant`."""
         value = self.get(key, repr(constant))
         if value != constant:
-            raise self._wrong(key, value, repr(constant))
+            raise self.wrong(key, value, repr(constant))
 
     def text(self, key: str) -> str:
         """Return a string."""
         value = self.get(key, "text")
         if not isinstance(value, str):
-            raise self._wrong(key, value, "text")
+            raise self.wrong(key, value, "text")
         return value
 
     def number(self, key: str) -> float:
         """Return a finite number."""
         value = self.get(key, "a finite number")
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise self._wrong(key, value, "a finite number")
+            raise self.wrong(key, value, "a finite number")
         if not math.isfinite(value):
-            raise self._wrong(key, value, "a finite number")
+            raise self.wrong(key, value, "a finite number")
         return float(value)
+
+    def horizon(self) -> float:
+        """Return `horizon`: seconds above 0, infinite where it is null."""
+        accepted = "seconds above 0, or null"
+        if self.get("horizon", accepted) is None:
+            return math.inf
+        seconds = self.number("horizon")
+        if not seconds > 0:
+            raise self.wrong("horizon", seconds, accepted)
+        return seconds
 
     def integer(self, key: str, low: int, high: int) -> int:
         """Return a whole number within ``low..high``."""
@@ -183,14 +194,14 @@ class Reader:
     def whole(self, key: str, value: Any, low: int, high: int) -> int:
         """Return `value`, which stands at `key`, if it is a whole number within ``low..high``."""
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise self._wrong(key, value, f"a whole number from {low} to {high}")
+            raise self.wrong(key, value, f"a whole number from {low} to {high}")
         return value
 
     def truth(self, key: str) -> bool:
         """Return true or false."""
         value = self.get(key, "true or false")
         if not isinstance(value, bool):
-            raise self._wrong(key, value, "true or false")
+            raise self.wrong(key, value, "true or false")
         return value
 
     def choice(self, key: str, options: tuple[Choice, ...]) -> Choice:
@@ -199,22 +210,24 @@ class Reader:
         for option in options:
             if value == option:
                 return option
-        raise self._wrong(key, value, " or ".join(repr(option) for option in options))
+        raise self.wrong(key, value, " or ".join(repr(option) for option in options))
 
     def items(self, key: str, limit: int) -> list[Any]:
         """Return a list of at most `limit` items."""
         value = self.get(key, "a list")
         if not isinstance(value, list) or len(value) > limit:
-            raise self._wrong(key, value, f"a list of at most {limit} items")
+            raise self.wrong(key, value, f"a list of at most {limit} items")
         return value
 
-    def numbers(self, key: str, limit: int) -> tuple[float, ...]:
-        """Return a list of at most `limit` finite numbers."""
+    def numbers(self, key: str, limit: int, least: float | None = None) -> tuple[float, ...]:
+        """Return a list of at most `limit` finite numbers, none below `least`."""
         items = self.items(key, limit)
+        accepted = "a finite number" if least is None else f"a finite number >= {least:g}"
+        low = -sys.float_info.max if least is None else least
         for i, value in enumerate(items):
             plain = isinstance(value, int | float) and not isinstance(value, bool)
-            if not plain or not -sys.float_info.max <= value <= sys.float_info.max:
-                raise self._wrong(f"{key}[{i}]", value, "a finite number")
+            if not plain or not low <= value <= sys.float_info.max:
+                raise self.wrong(f"{key}[{i}]", value, accepted)
         return tuple(map(float, items))
 
     def whole_numbers(self, key: str, low: int, high: int, limit: int) -> tuple[int, ...]:
@@ -227,7 +240,7 @@ class Reader:
         items = self.items(key, limit)
         for i, value in enumerate(items):
             if not isinstance(value, str):
-                raise self._wrong(f"{key}[{i}]", value, "text")
+                raise self.wrong(f"{key}[{i}]", value, "text")
         return tuple(items)
 
     def child(self, key: str) -> Reader:
@@ -244,7 +257,7 @@ class Reader:
         items = self.items(key, MAX_NAMES)
         for i, text in enumerate(items):
             if not isinstance(text, str) or not text or items.index(text) != i:
-                raise self._wrong(f"{key}[{i}]", text, "distinct names")
+                raise self.wrong(f"{key}[{i}]", text, "distinct names")
         return tuple(items)
 
     def space(self, kind: str, content: Reader | None = None) -> StateSpace:
@@ -265,14 +278,14 @@ class Reader:
             path = f"states[{i}]"
             code = self.state(path, key, vocabulary)
             if code in codes:
-                raise self._wrong(path, key, "each state once")
+                raise self.wrong(path, key, "each state once")
             codes[code] = None
         return tuple(codes)
 
     def state(self, path: str, key: Any, vocabulary: StateSpace) -> int:
         """Return the code of the state whose text `key` stands at `path`."""
         if not isinstance(key, str):
-            raise self._wrong(path, key, "a state's text")
+            raise self.wrong(path, key, "a state's text")
         try:
             return vocabulary.parse_key(key)
         except ModelError as error:
@@ -284,10 +297,10 @@ class Reader:
         for i, entry in enumerate(self.items(key, n)):
             path = f"{key}[{i}]"
             if not isinstance(entry, list) or len(entry) != 2:
-                raise self._wrong(path, entry, "[state index, count]")
+                raise self.wrong(path, entry, "[state index, count]")
             index = self.whole(path, entry[0], 0, n - 1)
             if index in seen:
-                raise self._wrong(path, entry, "each state once")
+                raise self.wrong(path, entry, "each state once")
             seen.add(index)
             yield index, self.whole(path, entry[1], 0, high)
 
@@ -300,14 +313,14 @@ class Reader:
         for i, entry in enumerate(self.items(key, n)):
             path = f"{key}[{i}]"
             if not isinstance(entry, list) or len(entry) != 3:
-                raise self._wrong(path, entry, "[state index, [successors], [counts]]")
+                raise self.wrong(path, entry, "[state index, [successors], [counts]]")
             row = self.whole(f"{path}[0]", entry[0], 0, n - 1)
             if row in seen:
-                raise self._wrong(f"{path}[0]", row, "each state once")
+                raise self.wrong(f"{path}[0]", row, "each state once")
             seen.add(row)
             targets = self._indices(f"{path}[1]", entry[1], n)
             if not isinstance(entry[2], list) or len(entry[2]) != len(targets):
-                raise self._wrong(f"{path}[2]", entry[2], f"{len(targets)} counts")
+                raise self.wrong(f"{path}[2]", entry[2], f"{len(targets)} counts")
             for k, count in enumerate(entry[2]):
                 values.append(self.whole(f"{path}[2][{k}]", count, 1, high))
             columns.extend(targets)
@@ -324,11 +337,11 @@ class Reader:
         items = self.items(key, len(ranges))
         rows = len(items[0]) if items and isinstance(items[0], list) else 0
         if len(items) != len(ranges) or rows > MAX_FORBIDDEN:
-            raise self._wrong(key, items, f"{len(ranges)} lists")
+            raise self.wrong(key, items, f"{len(ranges)} lists")
         found = np.zeros((rows, len(ranges)), dtype=np.int64)
         for i, (column, (low, high)) in enumerate(zip(items, ranges, strict=True)):
             if not isinstance(column, list) or len(column) != rows:
-                raise self._wrong(f"{key}[{i}]", column, "lists of equal length")
+                raise self.wrong(f"{key}[{i}]", column, "lists of equal length")
             if rows and (
                 set(map(type, column)) - {int} or not low <= min(column) <= max(column) <= high
             ):
@@ -345,12 +358,12 @@ class Reader:
         for i, entry in enumerate(self.items(key, n)):
             path = f"{key}[{i}]"
             if not isinstance(entry, list) or len(entry) != 2:
-                raise self._wrong(path, entry, "[[states], [successors]]")
+                raise self.wrong(path, entry, "[[states], [successors]]")
             sources = self._indices(f"{path}[0]", entry[0], n)
             targets = self._indices(f"{path}[1]", entry[1], n)
             entries += len(sources) * len(targets)
             if entries > MAX_FORBIDDEN:
-                raise self._wrong(path, entries, f"at most {MAX_FORBIDDEN} forbidden transitions")
+                raise self.wrong(path, entries, f"at most {MAX_FORBIDDEN} forbidden transitions")
             rows.append(np.repeat(np.array(sources, dtype=np.int64), len(targets)))
             columns.append(np.tile(np.array(targets, dtype=np.int64), len(sources)))
         if not rows:
@@ -360,9 +373,9 @@ class Reader:
 
     def _indices(self, key: str, value: Any, n: int) -> list[int]:
         if not isinstance(value, list):
-            raise self._wrong(key, value, "a list of state indices")
+            raise self.wrong(key, value, "a list of state indices")
         for k, index in enumerate(value):
             self.whole(f"{key}[{k}]", index, 0, n - 1)
         if len(set(value)) != len(value):
-            raise self._wrong(key, value, "distinct state indices")
+            raise self.wrong(key, value, "distinct state indices")
         return value

@@ -18,7 +18,7 @@ from forewarn.models import borrowing
 from forewarn.models.borrowing import Borrowed
 from forewarn.models.calibration_map import Recalibration
 from forewarn.models.estimates import Estimate
-from forewarn.models.process import DecisionProcess, Steps, check_steps, estimate_process
+from forewarn.models.process import DecisionProcess, Steps, check_steps, count_actions, process_of
 from forewarn.models.shards import Shard, digest_of
 from forewarn.states.danger import DangerFit
 from forewarn.states.interface import StateSpace, is_terminal, mark_of
@@ -228,8 +228,8 @@ class CountModel:
 
     @cached_property
     def process(self) -> DecisionProcess:
-        """Decision process of what was done."""
-        return estimate_process(self.steps, self.states)
+        """Decision process of maximum likelihood; transitions without an action do not count."""
+        return process_of(count_actions(self.steps, self.states))
 
     @cached_property
     def grown_from(self) -> tuple[Provenance, ...]:

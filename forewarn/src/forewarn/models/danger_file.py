@@ -50,30 +50,31 @@ def parse_danger(readers: Sequence[Reader]) -> tuple[DangerFit, ...]:
 def _fit(reader: Reader) -> DangerFit:
     signals = reader.names("signals")
     if not 0 < len(signals) <= MOST_SIGNALS:
-        raise _wrong(reader, "signals", f"1 to {MOST_SIGNALS} names")
+        raise reader.wrong("signals", reader.value["signals"], f"1 to {MOST_SIGNALS} names")
     moments = reader.integer("moments", 0, MOST_MOMENTS)
     lags = reader.whole_numbers("lags", 1, moments, moments)
     if any(b <= a for a, b in pairwise(lags)):
-        raise _wrong(reader, "lags", "rising numbers of moments")
+        raise reader.wrong("lags", reader.value["lags"], "rising numbers of moments")
     directions = reader.whole_numbers("directions", -1, 1, len(signals))
     if len(directions) != len(signals):
-        raise _wrong(reader, "directions", f"{len(signals)} of -1, 0 and 1")
+        raise reader.wrong(
+            "directions", reader.value["directions"], f"{len(signals)} of -1, 0 and 1"
+        )
     cuts = reader.numbers("cuts", MOST_CUTS)
     if any(b <= a for a, b in pairwise((0.0, *cuts, 1.0))):
-        raise _wrong(reader, "cuts", "rising numbers between 0 and 1")
+        raise reader.wrong("cuts", reader.value["cuts"], "rising numbers between 0 and 1")
     weights = reader.numbers("weights", MOST_SIGNALS)
     if len(weights) != len(signals) or any(weight < 0 for weight in weights):
-        raise _wrong(reader, "weights", f"{len(signals)} numbers from 0 on")
-    horizon = reader.get("horizon", "a number above 0, or null")
+        raise reader.wrong("weights", reader.value["weights"], f"{len(signals)} numbers from 0 on")
     recordings = reader.texts("recordings", MOST_RECORDINGS)
     groups = reader.texts("groups", MOST_RECORDINGS) if "groups" in reader.value else ()
     if groups and len(groups) != len(recordings):
-        raise _wrong(reader, "groups", f"none, or {len(recordings)} names")
+        raise reader.wrong("groups", reader.value["groups"], f"none, or {len(recordings)} names")
     fit = DangerFit(
         name=reader.text("name"),
         foresees=reader.text("foresees"),
         formula=reader.text("formula"),
-        horizon=math.inf if horizon is None else reader.number("horizon"),
+        horizon=reader.horizon(),
         paper_counting=reader.truth("paper_counting"),
         signals=signals,
         moments=moments,
@@ -88,16 +89,12 @@ def _fit(reader: Reader) -> DangerFit:
     )
     problem = fit.ensemble.problem(len(fit.features))
     if problem is not None:
-        raise _wrong(reader.child("ensemble"), *problem)
+        key, accepted = problem
+        ensemble = reader.child("ensemble")
+        raise ensemble.wrong(key, ensemble.value.get(key), accepted)
     if fit.digest != reader.text("digest"):
-        raise _wrong(reader, "digest", fit.digest)
+        raise reader.wrong("digest", reader.value["digest"], fit.digest)
     return fit
-
-
-def _wrong(reader: Reader, key: str, accepted: str) -> ModelError:
-    shown = repr(reader.value.get(key))
-    shown = shown if len(shown) <= 80 else shown[:77] + "..."
-    return ModelError(f"{shown} is not accepted", accepted=accepted, key=f"{reader.path}.{key}")
 
 
 def _ensemble(reader: Reader) -> Ensemble:
@@ -108,6 +105,6 @@ def _ensemble(reader: Reader) -> Ensemble:
     }
     numbers = reader.numbers("line", 4 * MOST_NODES) if "line" in reader.value else ()
     if len(numbers) % 4:
-        raise _wrong(reader, "line", "four numbers for each feature")
+        raise reader.wrong("line", reader.value["line"], "four numbers for each feature")
     line = tuple(tuple(numbers[i : i + 4]) for i in range(0, len(numbers), 4))
     return Ensemble(base=reader.number("base"), line=line, **arrays)

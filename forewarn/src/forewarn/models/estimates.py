@@ -6,7 +6,6 @@ Only what was chosen is kept: weights and settings. The tables follow from the c
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -193,18 +192,15 @@ def _read_mixture(reader: Reader, scores: int) -> Mixture:
     parts = tuple(
         Part(
             part.choice("base", BASES),
-            _numbers(part, "setting", -math.inf),
-            _weight(part, part.number("weight"), "weight"),
+            part.numbers("setting", MAX_NUMBERS),
+            _weight(part),
         )
         for part in reader.children("parts")
     )
     if len({part.base for part in parts}) != len(parts) or not parts:
-        raise ModelError(
-            f"{[part.base for part in parts]} is not accepted",
-            key=f"{reader.path}.parts",
-            accepted="each base at most once, and one at least",
-        )
-    weights = _numbers(reader, "scores", 0.0)
+        bases = [part.base for part in parts]
+        raise reader.wrong("parts", bases, "each base at most once, and one at least")
+    weights = reader.numbers("scores", MAX_NUMBERS, 0.0)
     if len(weights) != scores:
         raise ModelError(
             f"{len(weights)} weights of scores",
@@ -214,33 +210,15 @@ def _read_mixture(reader: Reader, scores: int) -> Mixture:
     return Mixture(reader.number("intercept"), parts, weights)
 
 
-def _weight(reader: Reader, value: float, key: str) -> float:
+def _weight(reader: Reader) -> float:
+    value = reader.number("weight")
     if value < 0:
-        raise ModelError(
-            f"{value!r} is not accepted", key=f"{reader.path}.{key}", accepted="0 or more"
-        )
+        raise reader.wrong("weight", value, "0 or more")
     return value
 
 
-def _numbers(reader: Reader, key: str, least: float) -> tuple[float, ...]:
-    values = reader.items(key, MAX_NUMBERS)
-    for i, value in enumerate(values):
-        good = isinstance(value, int | float) and not isinstance(value, bool)
-        if not good or not math.isfinite(value) or value < least:
-            raise ModelError(
-                f"{value!r} is not accepted",
-                key=f"{reader.path}.{key}[{i}]",
-                accepted="a finite number" if least < 0 else f"a finite number >= {least:g}",
-            )
-    return tuple(map(float, values))
-
-
 def _read_line(reader: Reader, key: str) -> Line:
-    found = _numbers(reader, key, -math.inf)
+    found = reader.numbers(key, MAX_NUMBERS)
     if len(found) != 2 or not found[0] > 0:
-        raise ModelError(
-            f"{found!r} is not accepted",
-            key=f"{reader.path}.{key}",
-            accepted="[slope above 0, intercept]",
-        )
+        raise reader.wrong(key, found, "[slope above 0, intercept]")
     return Line(*found)

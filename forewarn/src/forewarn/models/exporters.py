@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from forewarn.errors import ModelError
-from forewarn.models.chain import Chain, Floats
+from forewarn.models.chain import Chain
 from forewarn.models.counts import CountModel
 from forewarn.models.estimation import estimate_chain
 from forewarn.signals.clock_kinds import by_clock, clock_of
@@ -232,5 +232,3 @@ FORMATS: Mapping[str, Callable[[Exported], str]] = {
     "jani": _jani,
     "dot": _dot,
 }
-
-__all__ = ["FORMATS", "Exported", "Floats", "export_chain"]

@@ -314,14 +314,3 @@ def process_of(counted: ActionCounts, weights: sparse.csr_matrix | None = None) 
     shares = sparse.csr_matrix(sparse.diags(1.0 / total) @ matrix + stay)
     shares.sort_indices()
     return DecisionProcess(shares, counted.groups, counted.states, counted.actions, counted.unseen)
-
-
-def estimate_process(steps: Steps, states: Iterable[int]) -> DecisionProcess:
-    """Return the process of maximum likelihood; transitions without an action do not count.
-
-    Parameters
-    ----------
-    steps, states
-        As in `count_actions`.
-    """
-    return process_of(count_actions(steps, states))

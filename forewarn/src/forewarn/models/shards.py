@@ -205,18 +205,10 @@ def dump(shard: Shard, judged: Sequence[Judged]) -> dict[str, Any]:
 
 def read_property(reader: Reader) -> dict[str, Any]:
     """Return the keys that say which property something is about."""
-    horizon = reader.get("horizon", "seconds above 0, or null")
-    seconds = math.inf if horizon is None else reader.number("horizon")
-    if not seconds > 0:
-        raise ModelError(
-            f"{seconds!r} is not accepted",
-            key=f"{reader.path}.horizon",
-            accepted="seconds above 0, or null",
-        )
     return {
         "name": reader.text("name"),
         "formula": reader.text("formula"),
-        "horizon": seconds,
+        "horizon": reader.horizon(),
         "paper_counting": reader.truth("paper_counting"),
         "automaton": reader.text("automaton"),
         "scores": reader.names("scores"),
