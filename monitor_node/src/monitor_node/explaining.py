@@ -106,7 +106,7 @@ def _shares(monitor: Monitor, verdict: Verdict, row: RiskRow) -> tuple[float, ..
     if not row.most_likely_path or monitor.model is None or compiled.outlook is None:
         return ()
     assert state is not None
-    return compiled.outlook.path(monitor.model.rows[state], row.automaton_states[0]).shares
+    return compiled.outlook.path(monitor.model.index[state], row.automaton_states[0]).shares
 
 
 def _advice(monitor: Monitor, verdict: Verdict, asked: str) -> list[str]:

@@ -136,7 +136,7 @@ def test_what_explains_a_risk_tells_the_sum_that_it_is(folder: Path, model: Path
         if state < 0:
             assert risk_facts(monitor, verdict, "no_crash")[0].endswith("that is no estimate")
             continue
-        place = (compiled, monitor.model.rows[state], 0)
+        place = (compiled, monitor.model.index[state], 0)
         found = composition_of(*place, verdict.values)
         assert found is not None and found.risk == risk
         if math.isfinite(found.table):

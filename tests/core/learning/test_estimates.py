@@ -522,7 +522,7 @@ def test_a_score_adds_its_weighted_logit(scored: Monitor) -> None:
     rows = [(1.0, 0.5, value) for value in (0.01, 0.4, 0.5, 0.97, None, 0.0, 1.0, 1.5)]
     found = verdicts(scored, rows)
     assert scored.model is not None
-    row = scored.model.rows[3]  # near and closing
+    row = scored.model.index[3]  # near and closing
     for column, name in (("values", "probability"), ("lower", "lower"), ("upper", "upper")):
         base = getattr(one.scored.table, column)[row, 0]
         for verdict, (_, _, value) in list(zip(found, rows, strict=True))[:4]:

@@ -223,7 +223,7 @@ def programme(used: Monitor) -> tuple[str, list[float]]:
     """
     (compiled,), filter_ = used.properties, used.filter
     assert filter_ is not None and compiled.table is not None
-    matrix, rows = filter_.chain.to_csr().toarray(), filter_.model.rows
+    matrix, rows = filter_.chain.to_csr().toarray(), filter_.model.index
     places: dict[tuple[int, int, bool, int], int] = {}
     lines, risks, waiting = [], [0.0], []
 

@@ -152,7 +152,7 @@ def hull(monitor: Monitor, runs: Sequence[Run]) -> Hull:
     assert table is not None and table.lower is not None and table.upper is not None
     found, complete = [], True
     for run in runs:
-        row = monitor.model.rows.get(run.state)
+        row = monitor.model.index.get(run.state)
         if row is None and run.state >= 0:
             complete = False
         elif run.status in (PropertyStatus.VIOLATED, PropertyStatus.ENDED):
@@ -160,7 +160,7 @@ def hull(monitor: Monitor, runs: Sequence[Run]) -> Hull:
         else:
             at = row, run.automaton
             found.append((table.values[at], table.lower[at], table.upper[at]))
-    seen = any(run.state in monitor.model.rows for run in runs if run.state >= 0)
+    seen = any(run.state in monitor.model.index for run in runs if run.state >= 0)
     if not found or (not complete and not seen and not any(value for value, _, _ in found)):
         return math.nan, 0.0, 1.0, False
     values, lower, upper = zip(*found, strict=True)

@@ -92,7 +92,7 @@ class Filter:
         """Return which states agree with an observation."""
         known = observation.state
         if known is not None and (not self.noise or is_terminal(known)):
-            row = self.model.rows.get(known)
+            row = self.model.index.get(known)
             rows = np.array([] if row is None else [row], dtype=np.int64)
             return Readings(rows, np.ones(rows.shape))
         found = self._memo.get(observation)
@@ -128,7 +128,7 @@ class Filter:
         shape = len(branches), rows.size
         at = np.array([place[branch] for _, branch, _ in belief], dtype=np.int64)
         share = np.array([probability for *_, probability in belief])
-        get = self.model.rows.get
+        get = self.model.index.get
         source = np.array([-1 if code is None else get(code, -1) for code, *_ in belief])
         agreeing = set(rows[self.chain.absorbing[rows]].tolist())
         # What follows a terminal label, or a state that the chain knows no way out of, is unknown.

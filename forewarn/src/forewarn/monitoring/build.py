@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TypeVar
@@ -25,6 +25,7 @@ from forewarn.models import Chain, CountModel, estimate_chain
 from forewarn.monitoring import shielding
 from forewarn.monitoring.apply_calibration import unused
 from forewarn.monitoring.belief import Filter
+from forewarn.monitoring.branches import live_automaton
 from forewarn.monitoring.estimated import estimates_of
 from forewarn.monitoring.likely_path import look_ahead
 from forewarn.monitoring.model_fit import check_model
@@ -32,7 +33,7 @@ from forewarn.monitoring.policy import compile_rules
 from forewarn.monitoring.shielding import build_shield
 from forewarn.monitoring.solving import SolvedRisk, questions_of, solve
 from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.tables import CompiledProperty, LoadedModel, compile_property
+from forewarn.monitoring.tables import CompiledProperty, LoadedModel
 from forewarn.states.condition import hold_conditions
 from forewarn.states.interface import StateSpace
 from forewarn.states.misreading import misreadings
@@ -93,37 +94,40 @@ def build_monitor(
     least = _of_process(compiled, questions, model, process, "figure", "pmin", least_risk)
     done = _of_process(compiled, questions, model, process, "risk_of", "action", risk_of_actions)
     holds = hold_conditions(spec, abstraction) if spec.mode == "act" else {}
+    sections = zip(spec.properties, questions, risks, strict=True)
     properties = tuple(
         replace(
-            prop,
-            hold_while=holds.get(prop.name),
-            least=least.get(prop.name),
-            of_actions=done.get(prop.name),
+            _property(compiled, name, question, risk, chain),
+            least=least.get(name),
+            of_actions=done.get(name),
+            hold_while=holds.get(name),
         )
-        for prop in _properties(compiled, chain, questions, risks)
+        for name, question, risk in sections
     )
     remarks = tuple(
-        f"{name}: {remark}"
-        for name, risk in zip(spec.properties, risks, strict=True)
-        for remark in (risk.table.remarks if risk.table else ())
+        f"{prop.name}: {remark}"
+        for prop in properties
+        for remark in (prop.table.remarks if prop.table else ())
     )
-    notes = _notes(spec, model, risks)
-    notes += tuple(f"{name}: pmin: {note}" for name, one in least.items() for note in one.notes)
-    notes += tuple(f"{name}: risk_of: {note}" for name, one in done.items() for note in one.notes)
     shield = build_shield(compiled, model, process)
-    notes += shielding.notes(compiled, model, shield)
-    asked = spec.noise is not None or any(p.figure == "expected" for p in spec.properties.values())
-    filter_ = None
-    if asked and loaded is not None and model is not None and chain is not None:
-        filter_ = _filter(compiled, loaded, model, chain)
+    notes = (*_notes(spec, model, properties), *shielding.notes(compiled, model, shield))
+    beliefs = _filter(compiled, loaded, model, chain)
     return Monitor(
-        spec, abstraction, properties, loaded, notes, remarks, shield=shield, filter=filter_
+        spec, abstraction, properties, loaded, notes, remarks, shield=shield, filter=beliefs
     )
 
 
-def _filter(compiled: CompiledSpec, loaded: LoadedModel, model: CountModel, chain: Chain) -> Filter:
-    """Return what beliefs are computed with."""
+def _filter(
+    compiled: CompiledSpec,
+    loaded: LoadedModel | None,
+    model: CountModel | None,
+    chain: Chain | None,
+) -> Filter | None:
+    """Return what beliefs are computed with; None if nobody asks, or nothing was learned."""
     spec = compiled.spec
+    asked = spec.noise is not None or any(p.figure == "expected" for p in spec.properties.values())
+    if not asked or loaded is None or model is None or chain is None:
+        return None
     noise = misreadings(spec, compiled.abstraction)
     width = len(compiled.abstraction.vocabulary.present)
     remembered = sum(1 << number + width for number, _ in noise) if spec.history > 1 else 0
@@ -187,35 +191,33 @@ def build_for_decisions(compiled: CompiledSpec, model: CountModel | None) -> Mon
     return (build_monitor if read else build_without_bounds)(compiled, model)
 
 
-def _properties(
-    compiled: CompiledSpec,
-    chain: Chain | None,
-    questions: Sequence[Question],
-    risks: Sequence[SolvedRisk],
-) -> Iterator[CompiledProperty]:
-    """Yield each property with its risk."""
-    for (name, section), question, risk in zip(
-        compiled.spec.properties.items(), questions, risks, strict=True
-    ):
-        prop = compile_property(
-            name,
-            section,
-            question.automaton,
-            compile_rules(section, compiled.abstraction.clock),
-            compiled.abstraction.vocabulary,
-            risk.table,
-            question.classes,
-            look_ahead(chain, question.automaton, question.classes, risk.uncalibrated)
-            if chain is not None and risk.uncalibrated is not None
-            else None,
-            risk.uncalibrated,
-        )
-        yield replace(prop, scored=risk.scored, estimate=risk.estimate)
+def _property(
+    compiled: CompiledSpec, name: str, question: Question, risk: SolvedRisk, chain: Chain | None
+) -> CompiledProperty:
+    """Return a property with its risk."""
+    section, abstraction = compiled.spec.properties[name], compiled.abstraction
+    automaton, classes, raw = question.automaton, question.classes, risk.uncalibrated
+    return CompiledProperty(
+        name=name,
+        spec=section,
+        automaton=automaton,
+        rules=compile_rules(section, abstraction.clock),
+        vocabulary=abstraction.vocabulary,
+        table=risk.table,
+        row_classes=classes,
+        live=live_automaton(automaton, abstraction.vocabulary),
+        outlook=None
+        if chain is None or raw is None
+        else look_ahead(chain, automaton, classes, raw),
+        raw=risk.table if raw is None else raw,
+        scored=risk.scored,
+        estimate=risk.estimate,
+    )
 
 
 def _notes(
-    spec: MonitorSpec, model: CountModel | None, risks: Sequence[SolvedRisk]
-) -> tuple[str, ...]:
+    spec: MonitorSpec, model: CountModel | None, properties: Sequence[CompiledProperty]
+) -> list[str]:
     """Return what is to be told: calibrations that nothing uses, then property by property."""
     notes: list[str] = []
     if model is not None:
@@ -224,14 +226,16 @@ def _notes(
             for calibration_map in model.recalibration
             if calibration_map.name not in spec.properties
         ]
-    for (name, section), risk in zip(spec.properties.items(), risks, strict=True):
-        notes += [f"{name}: {note}" for note in (risk.table.notes if risk.table else ())]
-        if section.figure == "upper" and spec.bounds.kind == "none":
-            notes.append(f"{name}: figure upper without bounds: only violations raise an alert")
-    estimates = [risk.estimate for risk in risks]
+    for one in properties:
+        notes += [f"{one.name}: {note}" for note in (one.table.notes if one.table else ())]
+        if one.spec.figure == "upper" and spec.bounds.kind == "none":
+            notes.append(f"{one.name}: figure upper without bounds: only violations raise an alert")
     notes += [
-        f"{one.judged.name}: the risk is {in_words(one)}"
-        for one in estimates
-        if one is not None and one.is_chain
+        f"{one.estimate.judged.name}: the risk is {in_words(one.estimate)}"
+        for one in properties
+        if one.estimate is not None and one.estimate.is_chain
     ]
-    return tuple(notes)
+    notes += [f"{p.name}: pmin: {n}" for p in properties if p.least for n in p.least.notes]
+    done = [(p.name, p.of_actions) for p in properties if p.of_actions]
+    notes += [f"{name}: risk_of: {note}" for name, one in done for note in one.notes]
+    return notes

@@ -169,7 +169,7 @@ def risk_facts(monitor: Monitor, verdict: Verdict, name: str) -> tuple[str, ...]
     if not is_estimated(compiled) or monitor.model is None or prop.probability != prop.probability:
         return ()
     state = verdict.observation.state
-    row = None if state is None else monitor.model.rows.get(state)
+    row = None if state is None else monitor.model.index.get(state)
     if prop.status is PropertyStatus.VIOLATED:
         return (f"the risk of {name} is 1, because it is violated: that is no estimate",)
     if prop.status is PropertyStatus.ENDED:

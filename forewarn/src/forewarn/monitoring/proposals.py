@@ -325,7 +325,7 @@ class Judge:
         action = values["action"]
         if self.monitor.abstraction.action is not None:
             action, _ = self.monitor.abstraction.done(verdict.values)
-        row = model.rows.get(verdict.observation.state, -1)
+        row = model.index.get(verdict.observation.state, -1)
         place = table.done.get((row, action))
         if place is None:
             return ("the call was never seen in this state",) if action else ()

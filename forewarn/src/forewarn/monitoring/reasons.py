@@ -104,7 +104,7 @@ def explain_risk(
     """
     compiled = next(prop for prop in monitor.properties if prop.name == name)
     model, outlook = monitor.model, compiled.outlook
-    row = None if model is None else model.rows.get(state)
+    row = None if model is None else model.index.get(state)
     if model is None or outlook is None or row is None:
         return None
     period = monitor.clock.duration(1)

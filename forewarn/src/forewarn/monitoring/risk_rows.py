@@ -170,7 +170,7 @@ def _ahead(
     if model is None or outlook is None or not certain or verdict.status is PropertyStatus.VIOLATED:
         return math.nan, ()
     assert observation.state is not None
-    row = model.rows.get(observation.state)
+    row = model.index.get(observation.state)
     if row is None:
         return math.nan, ()
     expected = outlook.expected(row, verdict.automaton[0]) / monitor.clock.rate

@@ -152,7 +152,7 @@ class Remedies:
     def of(self, monitor: Monitor, verdict: Verdict, row: RiskRow) -> str:
         """Return it in words; empty if nothing is known to."""
         state, model = verdict.observation.state, monitor.model
-        known = None if model is None or state is None else model.rows.get(state)
+        known = None if model is None or state is None else model.index.get(state)
         if known is None or len(row.automaton_states) != 1:
             return ""
         compiled = next(prop for prop in monitor.properties if prop.name == row.property)

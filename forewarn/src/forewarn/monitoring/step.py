@@ -166,7 +166,7 @@ class Monitor:
             time_ns = self.clock.time_ns(snapshot.tick)
         row = None
         if self.model is not None and observation.state is not None:
-            row = self.model.rows.get(observation.state)
+            row = self.model.index.get(observation.state)
         action, reason = self._done(snapshot, values)
         if reason:
             failed += (Failure("action", reason),)

@@ -18,7 +18,7 @@ from forewarn.checking.process_product import ProcessRisk
 from forewarn.config.sections import PropertySpec
 from forewarn.logic import Automaton
 from forewarn.models.estimates import Estimate
-from forewarn.monitoring.branches import LiveAutomaton, Step, advance, live_automaton
+from forewarn.monitoring.branches import LiveAutomaton, Step, advance
 from forewarn.monitoring.likely_path import Outlook
 from forewarn.monitoring.policy import Rules
 from forewarn.monitoring.scored import Scored, fields_of, view_of
@@ -64,7 +64,7 @@ class LoadedModel:
         Digest of the model's counts, for messages and records.
     vocabulary : StateSpace
         The states of the model.
-    rows : dict
+    index : dict
         Row of every state code.
     states : tuple of int
         State codes in row order.
@@ -74,15 +74,10 @@ class LoadedModel:
 
     digest: str
     vocabulary: StateSpace
-    rows: Mapping[int, int]
+    index: Mapping[int, int]
     states: tuple[int, ...]
     validity: Admission
     _memo: dict[Observed, Compatible] = field(default_factory=dict)
-
-    @property
-    def index(self) -> Mapping[int, int]:
-        """Row of every state code, as models call it."""
-        return self.rows
 
     @cached_property
     def codes(self) -> NDArray[Any]:
@@ -115,7 +110,7 @@ class LoadedModel:
         candidates = self.vocabulary.candidates(observation)
         if candidates is None:
             return False
-        return all(code in self.rows or not self.validity.admits(code) for code in candidates)
+        return all(code in self.index or not self.validity.admits(code) for code in candidates)
 
 
 class Announced(NamedTuple):
@@ -282,37 +277,3 @@ class CompiledProperty:
         initial, delta = self.automaton.initial, self.automaton.transitions
         found = {initial if c == ENDED else int(delta[q, c]) for q in states for c in classes}
         return tuple(sorted(found))
-
-
-def compile_property(
-    name: str,
-    spec: PropertySpec,
-    automaton: Automaton,
-    rules: Rules,
-    vocabulary: StateSpace,
-    table: RiskTable | None,
-    row_classes: NDArray[np.int64],
-    outlook: Outlook | None = None,
-    raw: RiskTable | None = None,
-    least: ProcessRisk | None = None,
-    of_actions: RiskOfActions | None = None,
-    scored: Scored | None = None,
-    estimate: Estimate | None = None,
-) -> CompiledProperty:
-    """Flatten automaton and tables for the loop."""
-    return CompiledProperty(
-        name=name,
-        spec=spec,
-        automaton=automaton,
-        rules=rules,
-        vocabulary=vocabulary,
-        table=table,
-        row_classes=row_classes,
-        live=live_automaton(automaton, vocabulary),
-        outlook=outlook,
-        raw=table if raw is None else raw,
-        least=least,
-        of_actions=of_actions,
-        scored=scored,
-        estimate=estimate,
-    )

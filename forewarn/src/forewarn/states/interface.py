@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.errors import ConfigError
+
 if TYPE_CHECKING:
     from scipy import sparse
 
@@ -208,4 +210,7 @@ class Admission(Protocol):
 
     def is_covered(self, states: Sequence[int]) -> bool:
         """Tell whether `states` are all the admissible ones; no, if there are too many to try."""
-        return {*self.states()} <= {*states}
+        try:
+            return {*self.states()} <= {*states}
+        except ConfigError:
+            return False

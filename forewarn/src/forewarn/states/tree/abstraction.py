@@ -15,7 +15,7 @@ from forewarn.errors import ConfigError
 from forewarn.expressions import normal_form, parse_expression
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.danger import DangerFit
-from forewarn.states.interface import is_terminal
+from forewarn.states.interface import Admission, is_terminal
 from forewarn.states.predicates import build_abstraction
 from forewarn.states.predicates.abstraction import PredicateAbstraction
 from forewarn.states.predicates.validity import MAX_STATES, Validity
@@ -118,7 +118,7 @@ class TreeAbstraction(Abstraction):
 
 
 @dataclass(frozen=True)
-class TreeAdmission:
+class TreeAdmission(Admission):
     """Which leaves and predicates can hold together.
 
     Attributes
@@ -163,22 +163,6 @@ class TreeAdmission:
 
     def states(self) -> list[int]:
         """Return all admissible states without terminal labels; raises ConfigError if too many."""
-        found = self._states(MAX_STATES)
-        if found is None:
-            raise ConfigError(
-                f"{len(self.paths)} leaves and {self.space.width} predicates have more than "
-                f"{MAX_STATES} admissible states",
-                key="learning.candidates",
-                accepted="observed, fewer predicates, or constraints between them",
-            )
-        return found
-
-    def is_covered(self, states: Sequence[int]) -> bool:
-        """Tell whether `states` are all the admissible ones; no, if there are too many to try."""
-        found = self._states(MAX_STATES)
-        return found is not None and set(found) <= set(states)
-
-    def _states(self, limit: int) -> list[int] | None:
         width = self.space.width
         declared = (1 << width) - 1
         grouped = sum(group.mask for group in self.vector.groups) & declared
@@ -190,8 +174,13 @@ class TreeAdmission:
                 for g in self.vector.groups
             ]
             choices = [*parts, *loose]
-            if math.prod(map(len, choices)) + len(found) > limit:
-                return None
+            if math.prod(map(len, choices)) + len(found) > MAX_STATES:
+                raise ConfigError(
+                    f"{len(self.paths)} leaves and {width} predicates have more than "
+                    f"{MAX_STATES} admissible states",
+                    key="learning.candidates",
+                    accepted="observed, fewer predicates, or constraints between them",
+                )
             for chosen in itertools.product(*choices):
                 mask = sum(chosen)
                 if all(rule(mask) for rule in self.vector.rules):
