@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from evaluation.agents.outcome import Field, check_fields, is_key
 from evaluation.agents.rivals import Trace
+from forewarn.errors import InputError
 from forewarn.learning.examples import read_run
 from forewarn.monitoring.loading import load_compiled
 from forewarn.recordings.given import existing_recordings
@@ -27,11 +28,23 @@ DECISIVE = {
 }
 """Tool and value of the call that decides in the recorded runs: to judge by, not to learn from."""
 
+RUN = 'a run like {"task": "...", "steps": [{"action": "send", "args": {"to": "x"}}]}'
+
 NEEDS = {
     "suite": Field(is_key, "the name of a suite of tools"),
     "user_task": Field(is_key, "the name of what the user asked"),
     "attack_succeeded": Field(lambda value: isinstance(value, bool), "true or false"),
+    "steps": Field(lambda value: isinstance(value, list), RUN),
 }
+
+
+def _is_step(step: Any) -> bool:
+    """Tell whether a step of a run names what was done, and its arguments by name, if any."""
+    return (
+        isinstance(step, dict)
+        and isinstance(step.get("action"), str)
+        and isinstance(step.get("args") or {}, dict)
+    )
 
 
 class AgentRun(NamedTuple):
@@ -39,6 +52,8 @@ class AgentRun(NamedTuple):
 
     Attributes
     ----------
+    setting : str
+        The file, and the model where the run names one.
     decisive : int or None
         Number of the first call that does what the attack is after.
     """
@@ -63,24 +78,20 @@ def read_runs(path: Path) -> Iterator[AgentRun]:
     InputError
         If a line is no run, or lacks a field.
     """
-    compiled = load_compiled(SHIPPED)
+    compiled, records = load_compiled(SHIPPED), _records(path)
     recordings = existing_recordings([path], compiled.spec)
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8") as file:
-        records = [json.loads(line) for line in file if line.strip()]
     for record, recording in zip(records, recordings, strict=True):
-        check_fields(record, NEEDS, recording)
         # A run without a step has no episode.
         moments = [moment for one in read_run(recording, compiled, VARIABLES) for moment in one]
         steps = record["steps"]
         calls = tuple(
-            (step["action"], tuple((k, json.dumps(v)) for k, v in (step["args"] or {}).items()))
+            (step["action"], tuple((k, json.dumps(v)) for k, v in (step.get("args") or {}).items()))
             for step in steps
         )
         tool, value = DECISIVE.get(record["suite"], ("", ""))
         recorded = "attack" not in record
         yield AgentRun(
-            path.name,
+            f"{path.name}: {record['model']}" if "model" in record else path.name,
             record["suite"],
             record["user_task"],
             record.get("injection_task"),
@@ -98,6 +109,35 @@ def read_runs(path: Path) -> Iterator[AgentRun]:
             calls,
             tuple({name: _plain(moment.values[name]) for name in VARIABLES} for moment in moments),
         )
+
+
+def _records(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of a file of runs; raises InputError if one is no run."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    found: list[dict[str, Any]] = []
+    with opened(path, "rt", encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except ValueError as error:
+                problem = f"is no JSON ({error})"
+                raise InputError(problem, accepted=RUN, file=path, key=f"line {number}") from error
+            if not isinstance(record, dict):
+                raise InputError("is no run", accepted=RUN, file=path, key=f"line {number}")
+            _check(record, Path(f"{path}::run={len(found)}"))
+            found.append(record)
+    return found
+
+
+def _check(record: Mapping[str, Any], run: Path) -> None:
+    """Raise InputError if a run lacks a field, or one of its steps is none."""
+    check_fields(record, NEEDS, run)
+    for place, step in enumerate(record["steps"]):
+        if not _is_step(step):
+            raise InputError("is no action with arguments by name", accepted=RUN, file=run,
+                             key=f"steps[{place}]")  # fmt: skip
 
 
 def _plain(value: Any) -> Any:

@@ -58,6 +58,8 @@ def write_traces(data: Path, folder: Path) -> list[Path]:
     written = []
     for path in trials_in(data):
         kept = folder / f"{path.name.partition('.')[0]}.jsonl"
+        if kept in written:  # E2_001.json beside E2_001.json.gz
+            kept = folder / f"{path.name}.jsonl"
         with open_recording(path) as recording:
             found = watch(compiled, recording)  # nothing is kept beside others' data
         _tell_unknown(path, found)

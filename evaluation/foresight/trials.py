@@ -39,7 +39,6 @@ from evaluation.harness.page import put, rounded, table, write_json
 from evaluation.harness.runs import Pass, pass_over
 from evaluation.real import crime as criticality
 from evaluation.real import study as real
-from evaluation.real.ngsim import write_traces
 from evaluation.study.rivals import Quantity
 from forewarn.assessment.comparison import Contender
 from forewarn.assessment.ranking import precision_recall
@@ -139,11 +138,15 @@ def _mean_area(
         runs = [one.runs[place] for group in groups for place in group]
         return precision_recall(runs, one.rule.unseen).area
 
-    found = [
-        (area(groups), resampled(groups, area, resamples=RESAMPLES, seed=seed))
-        for seed, groups in enumerate(parts)
-    ]
-    values, drawn = zip(*(pair for pair in found if pair[0] == pair[0]), strict=True)
+    values, drawn = [], []
+    for seed, groups in enumerate(parts):
+        value = area(groups)
+        if value == value:
+            values.append(value)
+            some = resampled(groups, area, resamples=RESAMPLES, seed=seed)
+            drawn.append(some if some.size else np.full(RESAMPLES, value))
+    if all(len(groups) < 2 for groups in parts):
+        drawn = [np.full(RESAMPLES, np.nan)]
     return float(np.mean(values)), np.asarray(np.mean(drawn, axis=0))
 
 
@@ -311,16 +314,22 @@ def criticalities(asked: Question, judged: Sequence[Pass], folder: Path) -> list
 
 def traffic(data: Path, folder: Path, crime: Path | None) -> dict[str, dict[str, Any]]:
     """Return the figures of the rules that the recorded cars broke often enough to learn."""
-    scenes, found = write_traces(data, folder / "trials"), {}
+    scenes, found = real.scenes_of(data, folder / "trials"), {}
     for name in ("de_g1_safe_distance", "hard_braking"):
         asked = question(real.HERE / real.ALONE[name], name, real.RIVALS[name])
         parts = {
             scene: [pass_over(asked.compiled, path) for path in paths]
             for scene, paths in scenes.items()
-            if paths
         }
         cars = ((one, scene) for scene, part in parts.items() for one in part)
         asked = replace(asked, groups=together(cars, folder / f"{name}.csv"))
+        broken = sum(
+            any(track.violation.any() for one in part for track in one.tracks)
+            for part in parts.values()
+        )
+        if broken < 2:
+            print(f"{name}: left out: broken in {plural(broken, 'scene')}, and two would be needed")
+            continue
         everything = [one for part in parts.values() for one in part]
         also = [] if crime is None else criticalities(asked, everything, crime)
         splits = sequor.in_parts(list(parts.values()))

@@ -133,7 +133,7 @@ def rule_of(sentence: str, words: Words = KNOWN) -> str | None:
     Avoidance and orders are as in its file of formulas (``U ! b a`` for a before b, without the
     demand that b comes), and *at most n times* counts visits.
     """
-    text = " ".join(sentence.lower().split())
+    text = " ".join(sentence.lower().split()).rstrip(". ")
     for wrong, right in REPAIRS.items():
         text = text.replace(wrong, right)
     counted = COUNTED.match(text)
@@ -156,9 +156,19 @@ def _at_most(visit: str, times: int) -> str:
 
 
 def sentences(record: Any, key: str = "") -> dict[str, list[str]]:
-    """Return the sentences of each run in the file, by the run's place."""
+    """Return the sentences of each run in the file, by the run's place.
+
+    Raises
+    ------
+    InputError
+        If a run has no list of them.
+    """
     if isinstance(record, dict) and "program" in record:
-        return {key: record.get("constraint", [])}
+        said = record.get("constraint")
+        if not (isinstance(said, list) and all(isinstance(one, str) for one in said)):
+            raise InputError(f"is {said!r}", accepted="a list of sentences",
+                             key=f"{key}.constraint")  # fmt: skip
+        return {key: said}
     entries = record.items() if isinstance(record, dict) else enumerate(record)
     found: dict[str, list[str]] = {}
     if isinstance(record, (dict, list)):
@@ -167,6 +177,8 @@ def sentences(record: Any, key: str = "") -> dict[str, list[str]]:
             found |= sentences(entry, inner) if isinstance(entry, (dict, list)) else {}
     return found
 
+
+RUNS = 'runs like {"constraint": ["avoid kitchen"], "program": ["<char0> [walk] <kitchen> (205)"]}'
 
 BEGINS = ("bathroom", "kitchen", "bedroom", "livingroom")
 
@@ -196,7 +208,16 @@ def _broken(finding: Finding, rules: list[NamedRule]) -> dict[str, Any]:
 def study(path: Path) -> dict[str, Any]:
     """Judge every run whose sentences can all be read, and compare with its label."""
     text = path.read_text(encoding="utf-8")
-    plans, told, words = list(read_plans(path)), sentences(json.loads(text)), Words.of(text)
+    plans, words = list(read_plans(path)), Words.of(text)
+    try:
+        told = sentences(json.loads(text))
+    except ValueError as error:
+        raise InputError(f"is no JSON ({error})", accepted=RUNS, file=path) from error
+    except InputError as error:
+        raise error.located(file=path) from error
+    if unplanned := sorted(told.keys() - {plan.name for plan in plans}):
+        raise InputError("is no list of actions", accepted=RUNS, file=path,
+                         key=f"{unplanned[0]}.program")  # fmt: skip
     table: Counter[tuple[bool, bool]] = Counter()
     differ, unread, left_out = [], set(), 0
     levels: dict[str, Counter[str]] = {}

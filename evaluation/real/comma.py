@@ -15,6 +15,7 @@ the phone's start, and begin at zero here.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,18 +69,24 @@ def _measured(folder: Path, columns: int) -> tuple[Floats, Floats]:
     """Return times and rows of values; raises InputError if they are of another kind."""
     try:
         times, values = (np.load(folder / name) for name in ("t", "value"))
-        values = values.reshape(len(times), -1)
-    except ValueError as error:
+        values = values.reshape(len(times), -1) if len(times) else np.zeros((0, 0))
+        known = np.isfinite(times) & np.isfinite(values[:, : min(columns, 3)]).all(axis=1)
+    except (TypeError, ValueError) as error:
         raise InputError(
             f"cannot be read: {error}", accepted="t and value as NumPy writes them", file=folder
         ) from error
-    if not len(times) or values.shape[1] < columns:
+    if not known.any() or values.shape[1] < columns:
         raise InputError(
-            f"has {len(times)} rows of {values.shape[1] if len(times) else 0} values",
-            accepted=f"rows of {columns} values or more", file=folder,
+            f"has {int(known.sum())} rows of {values.shape[1]} values",
+            accepted=f"rows of {columns} values or more, which are finite", file=folder,
         )  # fmt: skip
-    known = np.isfinite(values[:, : min(columns, 3)]).all(axis=1)
-    return times[known], values[known]
+    times = times[known]
+    if (falls := np.flatnonzero(np.diff(times) < 0)).size:
+        raise InputError(
+            f"is {times[falls[0] + 1]} after {times[falls[0]]}", accepted="times that do not fall",
+            file=folder, key="t",
+        )  # fmt: skip
+    return times, values[known]
 
 
 def _message(time: float, topic: Topic, fields: dict[str, Any]) -> Message:
@@ -135,6 +142,7 @@ def write_bags(data: Path, output: Path, cut: float = 40.0) -> tuple[Path, Path]
     early = [m for m in everything if m.time_ns < cut * 1e9]
     parts = {output / "first": early, output / "rest": everything[len(early) :]}
     for path, kept in parts.items():
+        shutil.rmtree(path, ignore_errors=True)  # of the run before
         write_bag(path, (SPEED, ACCELERATION, TRACKS), kept)
     return output / "first", output / "rest"
 

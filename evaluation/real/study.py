@@ -69,8 +69,8 @@ def study_property(compiled: CompiledSpec, name: str, folds: Sequence[Fold]) -> 
     }
 
 
-def study_ngsim(data: Path, work: Path) -> dict[str, Any]:
-    """Learn from the cars of three scenes, predict those of the fourth, in turn."""
+def scenes_of(data: Path, work: Path) -> dict[str, list[Path]]:
+    """Return traces of the cars of each scene that has any; raises InputError if these are few."""
     scenes = {name: paths for name, paths in write_traces(data, work).items() if paths}
     if len(scenes) < 3:
         raise InputError(
@@ -78,6 +78,12 @@ def study_ngsim(data: Path, work: Path) -> dict[str, Any]:
             accepted="three or more: each is judged by the others, at thresholds from these",
             file=data,
         )
+    return scenes
+
+
+def study_ngsim(data: Path, work: Path) -> dict[str, Any]:
+    """Learn from the cars of three scenes, predict those of the fourth, in turn."""
+    scenes = scenes_of(data, work)
     joint = load_bare(HERE / "ngsim.yaml")
     joint_folds = leave_one_out(joint, scenes)
     together = [run for fold in joint_folds for run in fold.judged]

@@ -251,6 +251,10 @@ def test_runs_that_are_alike_are_drawn_together() -> None:
     (parted,) = trials.within([pairs], [0] * 4, ["a", "b", "c", "d"])
     assert joined["area"][1] == joined["area"][2] == joined["area"][0]
     assert parted["area"][1] < parted["area"][0] < parted["area"][2]
+    (few,) = trials.within([pairs], [0, 0, 0, 1], ["a", "b", "c", "d"])
+    assert few["area"][1] <= few["area"][0] <= few["area"][2], "a part of one run has no resample"
+    (none,) = trials.within([pairs], [0, 1, 2, 3], ["a", "b", "c", "d"])
+    assert none["area"][0] is not None and none["area"][1:] == [None, None]
 
 
 def test_the_last_figures_of_a_study_and_size_stand() -> None:

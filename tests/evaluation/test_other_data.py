@@ -16,11 +16,13 @@ from evaluation.agents.injection import known, whole_way
 from evaluation.agents.injection_runs import read_runs
 from evaluation.agents.outcome import Typed, forewarn, in_order, known_for, typed_runs
 from evaluation.embodied import chains
+from evaluation.foresight import trials
 from evaluation.foresight.study import _digest, _learned_from
 from evaluation.harness.command import command
 from evaluation.harness.page import publish
 from evaluation.harness.runs import Pass, pass_over
 from evaluation.plans import study as plans
+from evaluation.plans.safety_chip import rule_of
 from evaluation.real import study as real
 from evaluation.real.comma import write_bags
 from evaluation.translators.data import Pair, pairs, translators
@@ -62,6 +64,13 @@ def test_trials_of_other_numbers_and_scenarios_are_read(
     assert sequor.before(found["N3_901.jsonl"]) == 5, "it crashes where it stops"
     assert sequor.before(found["E1_3.jsonl"]) == 6, "nobody says that this one crashes"
     assert np.isfinite(sequor.trace_of(found["N6_7.jsonl"]).rows).all()
+
+
+def test_trials_whose_names_begin_alike_are_kept_apart(tmp_path: Path) -> None:
+    for name, speed in (("N3_001.json", 1.0), ("N3_001.2.json", 2.0)):
+        trial(tmp_path / "data" / name, speed=speed)
+    found = passes(tmp_path / "data", tmp_path / "out")
+    assert sorted(one.signals["speed"][0] for one in found) == [1.0, 2.0]
 
 
 @pytest.mark.parametrize(
@@ -181,6 +190,34 @@ def test_attacks_of_other_suites_are_read_and_what_is_missing_is_named(tmp_path:
     assert whole_way(path)["steps"] > 0
 
 
+def test_models_in_one_file_of_attacks_are_settings_of_their_own(tmp_path: Path) -> None:
+    whole = {"suite": "shopping", "user_task": "u", "attack_succeeded": True}
+    path = runs(tmp_path / "x.jsonl", whole | {"model": "a"}, whole | {"model": "b"}, whole)
+    assert [one.setting for one in read_runs(path)] == ["x.jsonl: a", "x.jsonl: b", "x.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"steps": None}, r"x.jsonl.*: steps: is missing \(accepted: a run like"),
+        ({"steps": [{"action": "pay", "args": ["x"]}]}, r"steps\[0\]: is no action with arguments"),
+        ("{", r"x.jsonl: line 2: is no JSON \(.*accepted: a run like"),
+    ],
+)  # fmt: skip
+def test_a_line_that_is_no_run_of_an_attack_is_named(
+    tmp_path: Path, change: Any, says: str
+) -> None:
+    whole: dict[str, Any] = {"suite": "shopping", "user_task": "u", "attack_succeeded": True}
+    path = runs(tmp_path / "x.jsonl", whole)
+    if isinstance(change, dict):
+        made = runs(tmp_path / "y" / "y.jsonl", whole | change).read_text(encoding="utf-8")
+        change = json.dumps({k: v for k, v in json.loads(made).items() if v is not None})
+    with path.open("a", encoding="utf-8") as file:
+        file.write(f"{change}\n")
+    with pytest.raises(InputError, match=says):
+        list(read_runs(path))
+
+
 def test_figures_of_other_data_are_no_published_ones(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -245,6 +282,34 @@ def test_labelled_plans_alone_are_judged(
         command(plans.main, ["--safety-chip", str(chip(path, safe=None))])
 
 
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"constraint": None}, "any.1[0].constraint: is None (accepted: a list of sentences)"),
+        ({"constraint": "avoid kitchen"}, "any.1[0].constraint: is 'avoid kitchen' (accepted: a"),
+        ({"constraint": [1]}, "any.1[0].constraint: is [1] (accepted: a list of sentences)"),
+        ({"program": 7}, "any.1[0].program: is no list of actions (accepted: runs like"),
+        ("no JSON", "runs.json: is no JSON (Expecting value"),
+    ],
+)
+def test_labelled_plans_that_are_none_are_named(tmp_path: Path, change: Any, says: str) -> None:
+    path = chip(tmp_path / "runs.json")
+    if isinstance(change, str):
+        path.write_text(change, encoding="utf-8")
+    else:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        record["any"]["1"].insert(0, record["any"]["1"][0] | change)
+        path.write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(SystemExit, match=re.escape(says)):
+        command(plans.main, ["--safety-chip", str(path), "--folder", str(tmp_path / "out")])
+
+
+def test_a_sentence_may_end_with_a_full_stop() -> None:
+    assert rule_of("You can only go to bathroom twice.") == rule_of(
+        "you can only go to bathroom twice"
+    )
+
+
 def test_a_chain_of_another_kind_is_named(tmp_path: Path) -> None:
     chain: dict[str, Any] = {"states": ["00"], "transition_probs": {}, "state_interpret": {}}
     (tmp_path / "model.json").write_text(json.dumps(chain))
@@ -274,6 +339,8 @@ def test_one_scene_has_no_other_to_learn_from(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match=r"1 scene with a car .*three or more"):
         real.study_ngsim(tmp_path / "data", tmp_path / "out")
+    with pytest.raises(InputError, match=r"1 scene with a car .*three or more"):
+        trials.traffic(tmp_path / "data", tmp_path / "out", None)
 
 
 def test_sentences_with_any_line_break_and_answers_of_any_kind_are_read(tmp_path: Path) -> None:
@@ -324,7 +391,18 @@ def test_what_is_too_short_or_of_another_kind_is_no_segment(tmp_path: Path) -> N
     with pytest.raises(InputError, match=r"is 29 s long \(accepted: more than the 40 s"):
         write_bags(tmp_path, tmp_path / "out")
     assert [path.exists() for path in write_bags(tmp_path, tmp_path / "out", 20.0)] == [True, True]
-    with (folder / "value").open("wb") as file:
-        np.save(file, np.ones((30, 3)))
-    with pytest.raises(InputError, match=r"radar: has 30 rows of 3 values \(accepted: rows of 7"):
-        write_bags(tmp_path, tmp_path / "out")
+    write_bags(tmp_path, tmp_path / "out", 20.0)  # once more into the same folder
+    for name, values, says in (
+        ("value", np.ones((30, 3)), r"radar: has 30 rows of 3 values \(accepted: rows of 7"),
+        ("value", np.full((30, 7), np.nan), r"radar: has 0 rows of 7 values"),
+        ("value", np.ones((30, 7)), ""),
+        ("t", np.where(np.arange(30) == 5, np.nan, np.arange(30.0)), ""),
+        ("t", np.arange(30.0)[::-1], r"radar: t: is 28.0 after 29.0 \(accepted: times that do not"),
+    ):
+        with (folder / name).open("wb") as file:
+            np.save(file, values)
+        if not says:
+            assert all(path.exists() for path in write_bags(tmp_path, tmp_path / "out", 20.0))
+            continue
+        with pytest.raises(InputError, match=says):
+            write_bags(tmp_path, tmp_path / "out")
