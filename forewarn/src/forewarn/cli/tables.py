@@ -23,6 +23,8 @@ from forewarn.signals.clock import Clock
 
 #: Characters from which on a state is shown as what changed.
 LONG = 40
+#: Violations from which on it is no accident that none was foreseen.
+MANY = 5
 
 
 def print_runs(monitor: Monitor, runs: Sequence[RecordedRun], output: Output) -> None:
@@ -38,6 +40,14 @@ def print_runs(monitor: Monitor, runs: Sequence[RecordedRun], output: Output) ->
     ]
     if told:
         output.note(f"area under the precision-recall curve: {', '.join(told)}")
+    if monitor.model is not None:
+        for one in found[0]:
+            if one.violations >= MANY and not one.detected:
+                output.note(
+                    f"note: none of {one.violations} violations of {one.name} was foreseen: "
+                    "`forewarn tune` tells whether other thresholds do better, and "
+                    "`forewarn init --improve` which condition is missing"
+                )
     for line in remarks_on(runs):
         output.warn(line)
 
