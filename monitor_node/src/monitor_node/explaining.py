@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from forewarn.config.actions import NO_ACTION
@@ -14,9 +15,8 @@ from forewarn.monitoring.reasons import Reasons, explain_risk
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import Verdict
-from forewarn.signals.clock import Clock, within
+from forewarn.signals.clock import NANOSECONDS, Clock, within
 from forewarn.states.abstraction import Past
-from monitor_node.readings import Seen
 
 
 class RiskExplanation(NamedTuple):
@@ -45,7 +45,7 @@ def reasons(monitor: Monitor, verdict: Verdict, row: RiskRow) -> Reasons | None:
 def explain(
     monitor: Monitor,
     verdict: Verdict,
-    signals: Seen,
+    ages: Sequence[int | None],
     row: RiskRow,
     asked: str = NO_ACTION,
     past: Past | None = None,
@@ -58,8 +58,8 @@ def explain(
         The monitor that gave the verdict.
     verdict : Verdict
         The last tick.
-    signals : (names, values, times in ns)
-        All signals then.
+    ages : sequence of int or None
+        How old all signals were then, in nanoseconds; None if none has come yet.
     row : RiskRow
         What was published of the property.
     asked : str
@@ -69,16 +69,14 @@ def explain(
     """
     observation = verdict.observation
     abstraction = monitor.abstraction
-    time_ns = verdict.time_ns
     listed = [
-        (name, value, (time_ns - stamp) / 1e9 if stamp else math.nan)
-        for name, value, stamp in zip(*signals, strict=True)
+        (name, value, math.inf if age is None else age / NANOSECONDS)
+        for name, value, age in zip(abstraction.signals, verdict.values, ages, strict=True)
         if name in abstraction.deciding
     ]
     made_of = risk_facts(monitor, verdict, row.property)
-    never = {stale_signal.name for stale_signal in verdict.stale if stale_signal.age is None}
     return RiskExplanation(
-        time_ns=time_ns,
+        time_ns=verdict.time_ns,
         row=row,
         text=" ".join(
             [
@@ -95,7 +93,7 @@ def explain(
         ),
         signals=tuple(name for name, _, _ in listed),
         values=tuple(value for _, value, _ in listed),
-        ages=tuple(math.inf if name in never else age for name, _, age in listed),
+        ages=tuple(age for _, _, age in listed),
         shares=_shares(monitor, verdict, row),
     )
 

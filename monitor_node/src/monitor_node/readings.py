@@ -1,10 +1,11 @@
-"""The signals that a tick rests on, with the times that they count from."""
+"""What a tick rests on, with the times that it counts from."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.sources import signal_ages
 from forewarn.monitoring.verdict import Verdict
 from forewarn.signals.clock import Clock
 
@@ -17,22 +18,21 @@ class Seen(NamedTuple):
     stamps_ns: list[int]
 
 
-def signals_at(watch: Watch, clock: Clock, verdict: Verdict) -> Seen:
-    """Return all signals at the last tick; a derived one is as old as the oldest it is from."""
-    monitor, now_ns = watch.monitor, verdict.time_ns
-    ages = watch.session.feed.ages(verdict.tick)
-    times = [now_ns if age is None else clock.since(now_ns, age) for age in ages]
-    for derived in monitor.abstraction.derived:
-        times.append(min((times[slot] for slot in derived.arguments), default=now_ns))
-    return Seen(list(monitor.abstraction.signals), list(verdict.values), times)
+def ages_at(watch: Watch, verdict: Verdict) -> list[int | None]:
+    """Return how old all signals were at the last tick, in nanoseconds; None if none has come."""
+    return signal_ages(watch.monitor.abstraction, watch.session.feed.ages(verdict.tick))
 
 
 def seen_at(watch: Watch, clock: Clock, verdict: Verdict) -> Seen:
     """Return signals, then predicates and terminal labels, as of the last tick."""
-    names, values, stamps = signals_at(watch, clock, verdict)
-    vocabulary = watch.monitor.abstraction.vocabulary
-    names += [f"predicates.{name}" for name in vocabulary.predicates]
-    names += [f"terminal.{name}" for name in vocabulary.terminals]
-    values += [vocabulary.truth(atom, verdict.observation) for atom in vocabulary.atoms]
-    stamps += [verdict.time_ns] * len(vocabulary.atoms)
-    return Seen(names, values, stamps)
+    abstraction, now_ns = watch.monitor.abstraction, verdict.time_ns
+    ages, vocabulary = ages_at(watch, verdict), abstraction.vocabulary
+    predicates = (f"predicates.{name}" for name in vocabulary.predicates)
+    terminals = (f"terminal.{name}" for name in vocabulary.terminals)
+    truths = (vocabulary.truth(atom, verdict.observation) for atom in vocabulary.atoms)
+    stamps = [now_ns if age is None else clock.since(now_ns, age) for age in ages]
+    return Seen(
+        [*abstraction.signals, *predicates, *terminals],
+        [*verdict.values, *truths],
+        stamps + [now_ns] * len(vocabulary.atoms),
+    )

@@ -36,7 +36,7 @@ from monitor_node.conversions import (
     SaveIncident,
 )
 from monitor_node.explaining import explain, reasons
-from monitor_node.readings import signals_at
+from monitor_node.readings import ages_at
 from monitor_node.runtime import Runtime
 
 Result = TypeVar("Result")
@@ -304,8 +304,8 @@ class Services:
         request = runtime.latest.request
         asked = NO_ACTION if request is None else request.action
         past = runtime.watch.session.state.past
-        seen = signals_at(runtime.watch, runtime.pacer.clock, verdict)
-        explained = explain(monitor, verdict, seen, row, asked, past)
+        ages = ages_at(runtime.watch, verdict)
+        explained = explain(monitor, verdict, ages, row, asked, past)
         conversions.explanation(response, explained)
         try:
             found = await self._work(lambda: reasons(monitor, verdict, row))

@@ -92,7 +92,7 @@ def sources_of(
         for derived in abstraction.derived
     }
     topics = {source.name: source.topic for source in abstraction.sources}
-    aged = _ages(abstraction, needs, ages)
+    aged = dict(zip(names, signal_ages(abstraction, ages), strict=True))
     wanted = rests_on(abstraction, sorted(abstraction.deciding, key=names.index))
     values = dict(zip(names, verdict.values, strict=True))
     found_sources = []
@@ -122,18 +122,18 @@ def sources_of(
     return tuple(sorted(found_sources, key=lambda source: source.known))
 
 
-def _ages(
-    abstraction: Abstraction, needs: Mapping[str, Sequence[str]], ages: Sequence[int | None]
-) -> dict[str, int | None]:
-    """Return how old all signals are: a derived one as old as the oldest that it needs."""
-    aged: dict[str, int | None] = dict(
-        zip((source.name for source in abstraction.sources), ages, strict=True)
-    )
+def signal_ages(abstraction: Abstraction, ages: Sequence[int | None]) -> list[int | None]:
+    """Return how old all signals are, in slot order: a derived one as old as the oldest it needs.
+
+    `ages` are those of the source signals, in nanoseconds; None: nothing ever arrived, of a derived
+    signal for one that it needs.
+    """
+    found = [*ages]
     for derived in abstraction.derived:  # each after what it needs
-        found = [aged[name] for name in needs[derived.name]]
-        known = [age for age in found if age is not None]
-        aged[derived.name] = max(known, default=0) if len(known) == len(found) else None
-    return aged
+        needed = [found[slot] for slot in derived.arguments]
+        known = [age for age in needed if age is not None]
+        found.append(max(known, default=0) if len(known) == len(needed) else None)
+    return found
 
 
 def _short(value: Any) -> str:
