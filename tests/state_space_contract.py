@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from forewarn.assessment.lines import verdict_line
-from forewarn.assessment.replay import replay
+from forewarn.assessment.replay import Replaying, replay
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ModelError
@@ -302,9 +302,8 @@ class StateSpaceContract:
         lines = []
         with open_recording(paths[0]) as recording:
             run = replay(
-                monitor,
+                Replaying(monitor, keep_signals=True),
                 recording,
-                keep_signals=True,
                 on_verdict=lambda said: lines.append(verdict_line(said, monitor)),
             )
         assert run.lanes.names == (*self.space.present, *self.space.terminals)

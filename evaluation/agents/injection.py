@@ -38,7 +38,7 @@ from evaluation.harness.command import command
 from evaluation.harness.environment import python_of
 from evaluation.harness.page import rounded, write_json
 from evaluation.harness.runs import recordings_in
-from forewarn.assessment.replay import replay
+from forewarn.assessment.replay import Replaying, replay
 from forewarn.errors import InputError, plural
 from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor
@@ -220,7 +220,7 @@ def whole_way(path: Path) -> dict[str, Any]:
     steps, begin = 0, time.process_time()
     for recording in existing_recordings([path], built.spec):
         with open_recording(recording) as opened:
-            [track] = replay(built, opened).tracks
+            [track] = replay(Replaying(built), opened).tracks
         steps += len(track.probability)
     seconds = time.process_time() - begin
     return {"steps": steps, "ms a step": rounded(1e3 * seconds / steps)}

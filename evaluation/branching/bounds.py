@@ -27,7 +27,7 @@ from evaluation.closed_loop.arms import DEMO
 from evaluation.harness.command import command
 from evaluation.harness.page import publish, table
 from forewarn.assessment.reliability import Z95
-from forewarn.assessment.replay import replay
+from forewarn.assessment.replay import Replaying, replay
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.config.sections import BoundsSpec
 from forewarn.models import CountModel, load_model
@@ -134,7 +134,7 @@ def visited(
     found: dict[tuple[str, str], list[Visits]] = {}
     for path in recordings:
         with open_recording(path) as recording:
-            run = replay(monitor, recording)
+            run = replay(Replaying(monitor), recording)
         codes = list(run.history.states)
         for track in run.tracks:
             for key, all_here, followed_by in states_of(track, codes, model):

@@ -43,9 +43,9 @@ from evaluation.study import rivals
 from evaluation.study.analysis import HERE as SCENARIOS
 from evaluation.study.trees import PLACES
 from forewarn.assessment.comparison import Contender, Judged, compare
+from forewarn.assessment.episodes import AlertRule, scored_run
 from forewarn.assessment.history import Track
-from forewarn.assessment.replay import replay
-from forewarn.assessment.tradeoff import AlertRule, scored_run
+from forewarn.assessment.replay import Replaying, replay
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.build import build_monitor
@@ -157,7 +157,7 @@ def stacked_monitor(
     tracks = []
     for path in question.judged:
         with open_recording(path) as recording:
-            tracks.append(replay(monitor, recording).tracks[index])
+            tracks.append(replay(Replaying(monitor), recording).tracks[index])
     said = json.loads(model.with_suffix(".said").read_text(encoding="utf-8"))
     return _monitor(OURS, question, tracks, counts), said
 

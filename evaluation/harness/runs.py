@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from forewarn.assessment.history import UNKNOWN_STATE, History, Track
 from forewarn.assessment.outcome_counts import LAGGED, LAGS, outcomes_of, watch_for
-from forewarn.assessment.replay import replay
+from forewarn.assessment.replay import Replaying, replay
 from forewarn.assessment.signal_values import SignalLog
 from forewarn.learning.counting import TransitionCounter
 from forewarn.learning.observing import wanted_types
@@ -203,7 +203,7 @@ def with_risk(compiled: CompiledSpec, model: CountModel, passes: Iterable[Pass])
         if any(_uncertain(track).any() for track in one_pass.tracks):
             # What is known in part has the worst risk of all that agrees with it: ask the monitor.
             with open_recording(one_pass.path) as recording:
-                tracks = replay(monitor, recording).tracks
+                tracks = replay(Replaying(monitor), recording).tracks
         else:
             tracks = _looked_up(monitor, one_pass)
         found.append(dataclasses.replace(one_pass, tracks=tracks))

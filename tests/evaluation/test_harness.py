@@ -17,7 +17,7 @@ from evaluation.harness.messages import STORE, Message, Topic, header, message, 
 from evaluation.harness.page import put, table, write_json
 from evaluation.harness.runs import learn_from, leave_one_out, pass_over, with_risk
 from evaluation.real.commonroad import load_scene
-from forewarn.assessment.replay import replay
+from forewarn.assessment.replay import Replaying, replay
 from forewarn.config import load_spec
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
@@ -72,7 +72,7 @@ def test_a_pass_and_a_model_say_what_replay_says_whatever_is_unknown(
     assert model.states == same.states and (model.counts != same.counts).nnz == 0
     (found,) = with_risk(compiled, model, [pass_over(compiled, judged)])
     with open_recording(judged) as recording:
-        run = replay(build_monitor(compiled, same), recording)
+        run = replay(Replaying(build_monitor(compiled, same)), recording)
     for ours, theirs in zip(found.tracks, run.tracks, strict=True):
         for name in ("probability", "in_model", "violation", "status", "state"):
             assert getattr(ours, name).tobytes() == getattr(theirs, name).tobytes(), name

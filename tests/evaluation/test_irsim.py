@@ -33,7 +33,7 @@ from evaluation.irsim.scenes import (
 )
 from evaluation.irsim.simulator import world_of
 from evaluation.irsim.study import HERE
-from forewarn.assessment.replay import replay
+from forewarn.assessment.replay import Replaying, replay
 from forewarn.config import load_spec
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.loading import load_bare
@@ -164,7 +164,7 @@ def test_a_bag_gives_the_signals_that_the_monitor_needs(tmp_path: Path) -> None:
     write_bag(tmp_path / "bag", episode)
     compiled = load_bare(HERE / "monitor.yaml")
     with open_recording(tmp_path / "bag") as recording:
-        run = replay(build_monitor(compiled, None), recording, keep_signals=True)
+        run = replay(Replaying(build_monitor(compiled, None), keep_signals=True), recording)
     signals = {signal.name: signal.values for signal in run.signals}
     assert signals["clearance"][10] == pytest.approx(4.0 - 0.8 - 0.25 - 0.22, abs=0.03)
     # Nobody moves but the robot: both times differ by the 10 cm that a meeting is early.

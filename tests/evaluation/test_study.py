@@ -19,7 +19,7 @@ from evaluation.study.analysis import judge
 from evaluation.study.study import disagreements, jobs_for
 from evaluation.study.table import MARK, document, readable
 from evaluation.sumo.simulation import Frame
-from forewarn.assessment.replay import replay
+from forewarn.assessment.replay import Replaying, replay
 from forewarn.config import load_spec
 from forewarn.errors import RecordingError
 from forewarn.learning.pipeline import learn
@@ -90,7 +90,7 @@ def test_risks_that_are_looked_up_are_those_of_the_monitor_to_the_bit(
     assert (counted.counts != model.counts).nnz == 0
     (found,) = with_risk(compiled, counted, [pass_over(compiled, folder / "held_out")])
     with open_recording(folder / "held_out") as recording:
-        run = replay(build_monitor(compiled, model), recording)
+        run = replay(Replaying(build_monitor(compiled, model)), recording)
     for name in ("probability", "in_model", "violation", "status", "state"):
         ours, theirs = getattr(found.tracks[0], name), getattr(run.tracks[0], name)
         assert ours.tobytes() == theirs.tobytes(), name

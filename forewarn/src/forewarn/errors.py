@@ -6,7 +6,8 @@ accepted, so that a user can mend the input without reading the source.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -57,6 +58,17 @@ class InputError(ForewarnError):
             file=self.file if self.file is not None else file,
             key=self.key or key,
         )
+
+
+@contextmanager
+def located(
+    kind: type[InputError] = InputError, *, file: Path | str | None = None, key: str = ""
+) -> Iterator[None]:
+    """Fill in file and key path where errors of a kind, raised in a block, do not know them."""
+    try:
+        yield
+    except kind as error:
+        raise error.located(file=file, key=key) from error
 
 
 class ConfigError(InputError):

@@ -1,10 +1,15 @@
-"""How many threads the linear algebra of a process uses."""
+"""Threads: how many the linear algebra of a process uses, and those that nobody waits for."""
 
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
 
 LIMITS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+Result = TypeVar("Result")
 
 
 def compute_in_one_thread() -> None:
@@ -16,3 +21,20 @@ def compute_in_one_thread() -> None:
     """
     for name in LIMITS:
         os.environ.setdefault(name, "1")
+
+
+def in_background(name: str, task: Callable[[], Result]) -> Future[Result]:
+    """Do something in a thread that nobody has to wait for when the process ends.
+
+    The threads of a pool are waited for, however long they go on with what nobody will use.
+    """
+    future: Future[Result] = Future()
+
+    def work() -> None:
+        try:
+            future.set_result(task())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=work, name=name, daemon=True).start()
+    return future

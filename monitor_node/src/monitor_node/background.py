@@ -6,7 +6,6 @@ chains have to be solved for those.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -26,26 +25,10 @@ from forewarn.monitoring.live_anomaly import Detector
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.step import Monitor
+from forewarn.threads import in_background
 
 Result = TypeVar("Result")
 Use = Callable[[], None]
-
-
-def in_background(name: str, task: Callable[[], Result]) -> Future[Result]:
-    """Do something in a thread that nobody has to wait for when the process ends.
-
-    The threads of a pool are waited for, however long they go on with what nobody will use.
-    """
-    future: Future[Result] = Future()
-
-    def work() -> None:
-        try:
-            future.set_result(task())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=work, name=name, daemon=True).start()
-    return future
 
 
 class Recurring(Generic[Result]):

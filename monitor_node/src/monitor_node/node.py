@@ -14,7 +14,7 @@ from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.subscription import Subscription
 
 from forewarn.config import MonitorSpec, load_spec
-from forewarn.errors import ConfigError, ModelError, plural
+from forewarn.errors import ConfigError, ModelError, located, plural
 from forewarn.messages import MessageType, installed_message_type
 from forewarn.models import CountModel, check_replaceable
 from forewarn.monitoring.alerts import Alerts
@@ -134,7 +134,7 @@ class MonitorNode(ReportingNode):
         }
         # Fields are checked before the model.
         open_feed(spec, compiled.abstraction, self._types, readers)
-        try:
+        with located(ModelError, file=self._value("model") or spec.model_path):
             if self._model is not None:
                 check_model(compiled, self._model)
             detector = open_detector(compiled, self._model)
@@ -143,8 +143,6 @@ class MonitorNode(ReportingNode):
             later = self._value("background_bounds") and not self._value("use_sim_time")
             sources = (compiled, self._model, self._types, external)
             watch, self._bounds = open_watch(*sources, background=later, detector=detector)
-        except ModelError as error:
-            raise error.located(file=self._value("model") or spec.model_path) from error
         check_messages(spec.actuators)
         if self._value("bond"):
             check_bond()

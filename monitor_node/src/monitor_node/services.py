@@ -22,9 +22,9 @@ from forewarn.monitoring.reasons import in_words
 from forewarn.monitoring.record import Packed
 from forewarn.monitoring.risk_rows import compared
 from forewarn.monitoring.step import Monitor
+from forewarn.threads import in_background
 from monitor_node import conversions
 from monitor_node.apart import MEGABYTE, load_apart
-from monitor_node.background import in_background
 from monitor_node.conversions import (
     Acknowledge,
     Explain,

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from forewarn.assessment.improvement import Improvement, _corrected, _flipped, improve
-from forewarn.assessment.replay import replay
+from forewarn.assessment.replay import Replaying, replay
 from forewarn.assessment.splitting import Cut, Recorded, Setting, Split
 from forewarn.cli.improving import _read, _setting, _sources
 from forewarn.cli.output import Output
@@ -91,7 +91,7 @@ def test_risks_are_those_that_a_model_of_the_same_predicates_gives(bags, recorde
     full = compiled(TEXT.replace("{close: gap < 5}", f"{{{more}}}"))
     theirs = learn(bags[1:], full.spec, full.abstraction).model
     with open_recording(bags[0]) as recording:
-        run = replay(build_monitor(full, theirs), recording)
+        run = replay(Replaying(build_monitor(full, theirs)), recording)
     for (ours, setting), track in zip(recorded.values(), run.tracks, strict=True):
         split = Split(setting, ours, cuts)
         model, table = split.learned(range(1, len(bags)))

@@ -11,6 +11,7 @@ import pytest
 
 from forewarn.assessment.ranking import precision_recall
 from forewarn.assessment.results import scored_runs
+from forewarn.cli.fleet import FleetOptions, Readers
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import identified
 from forewarn.cli.tune_runs import folded_runs
@@ -47,7 +48,9 @@ def test_figures_are_those_of_models_that_did_not_learn_the_recording(
     compiled = load_compiled(config)
     known = identified(sorted(bags.iterdir()), compiled.spec, Here())
     clusters = {path: one.cluster for path, one in known.items()}
-    [(monitor, runs)] = folded_runs(compiled, clusters, 2, Here(), Output(quiet=True))
+    options = FleetOptions(jobs=1, on=None, unreadable="stop")
+    readers = Readers(options, [*clusters], Output(quiet=True))
+    [(monitor, runs)] = folded_runs(compiled, clusters, 2, readers)
     own = precision_recall(
         scored_runs(monitor, runs, name), monitor.spec.properties[name].unseen
     ).area

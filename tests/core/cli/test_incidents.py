@@ -13,7 +13,7 @@ import pytest
 
 from forewarn.assessment.incidents import confirmed, read_incident, without_prevented
 from forewarn.assessment.reliability import outcomes, predicted
-from forewarn.assessment.replay import replay
+from forewarn.assessment.replay import Replaying, replay
 from forewarn.assessment.results import scored_runs
 from forewarn.monitoring.black_box import Kept, Moment
 from forewarn.monitoring.incident_file import IncidentFile, IncidentFolder, label_of
@@ -155,7 +155,7 @@ def test_an_alert_that_people_call_right_is_no_false_alarm(
 ) -> None:
     monitor, _ = make_monitor(corridor_run.config, corridor_model)
     with open_recording(corridor_run.held_out) as recording:
-        run = replay(monitor, recording)
+        run = replay(Replaying(monitor), recording)
     (scored,) = scored_runs(monitor, [run], rule)
     path = write_incident(tmp_path, corridor_run.held_out, rule)
     incident = read_incident(path)
@@ -204,7 +204,7 @@ def test_what_somebody_may_have_prevented_is_not_calibrated_on(
     """Which ticks are judged is told by looking at each of them."""
     monitor, _ = make_monitor(corridor_run.config, corridor_model)
     with open_recording(corridor_run.held_out) as recording:
-        run = replay(monitor, recording)
+        run = replay(Replaying(monitor), recording)
     at = [track.name for track in run.tracks].index(rule)
     track = run.tracks[at]
     assert track.horizon is not None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from forewarn.assessment.replay import replay
+from forewarn.assessment.replay import Replaying, replay
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.logic.specification import compile_spec
@@ -59,7 +59,7 @@ def test_a_replay_that_keeps_signals_computes_each_tick_once(tmp_path: Path) -> 
     path = tmp_path / "run.jsonl"
     path.write_text("".join(f'{{"t": {i / 10}, "x": {i}}}\n' for i in range(8)))
     with open_recording(path) as recording:
-        run = replay(found, recording, keep_signals=True)
+        run = replay(Replaying(found, keep_signals=True), recording)
     assert calls == len(run.history) == 8
     series = {one.name: one.values.tolist() for one in run.signals}
     assert series["double"] == [2.0 * i for i in range(8)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.assessment.replay import RecordedRun, replay
+from forewarn.assessment.replay import RecordedRun, Replaying, replay
 from forewarn.config import load_spec
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import compile_spec
@@ -34,7 +34,7 @@ def learned(corridor_run: Any) -> tuple[Monitor, CountModel]:
 @pytest.fixture(scope="session")
 def replayed(corridor_run: Any, learned: tuple[Monitor, CountModel]) -> RecordedRun:
     with open_recording(corridor_run.held_out) as recording:
-        return replay(learned[0], recording, keep_signals=True)
+        return replay(Replaying(learned[0], keep_signals=True), recording)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from forewarn.assessment.replay import RecordedRun, replay
+from forewarn.assessment.replay import RecordedRun, Replaying, replay
 from forewarn.assessment.results import remarks
 from forewarn.config import load_spec
 from forewarn.logic.specification import compile_spec
@@ -62,7 +62,7 @@ def live(
                 writer.message(sample.topic, sample.time_ns, bytes(sample.data))
             writer.close()
         with open_recording(path) as record:
-            return replay(learned[0], record, keep_signals=True)
+            return replay(Replaying(learned[0], keep_signals=True), record)
 
     return run
 

@@ -16,7 +16,7 @@ import pytest
 from forewarn.assessment.events import find_events
 from forewarn.assessment.history import History
 from forewarn.assessment.lanes import Lanes
-from forewarn.assessment.replay import RecordedRun, replay
+from forewarn.assessment.replay import RecordedRun, Replaying, replay
 from forewarn.assessment.results import remarks_on
 from forewarn.config import load_spec
 from forewarn.logic.specification import compile_spec
@@ -81,7 +81,7 @@ def test_a_run_without_model_says_why_there_is_no_risk(
 ) -> None:
     monitor = build_monitor(compile_spec(load_spec(corridor_run.config)), None)
     with open_recording(record(tmp_path / "calm.mcap", drive(3, 2.0))) as recording:
-        run = replay(monitor, recording)
+        run = replay(Replaying(monitor), recording)
     page = render(monitor, None, [run])
     text = visible(page)
     assert "No alert and no violation." in text
@@ -90,7 +90,7 @@ def test_a_run_without_model_says_why_there_is_no_risk(
     assert "no threshold to choose" in text
     assert row(page, "risk:slow_down")["note"].startswith("no risk without a model")
     with open_recording(corridor_run.held_out) as recording:
-        run = replay(monitor, recording)
+        run = replay(Replaying(monitor), recording)
     assert any(event.violations for event in run.events)
     page = render(monitor, None, [run])
     assert row(page, "risk:no_contact")["note"].startswith("no risk without a model")
@@ -100,7 +100,7 @@ def test_without_a_violation_false_alarms_are_shown_against_thresholds(
     learned: tuple[Monitor, CountModel], tmp_path: Path, drive: Drive, record: Any
 ) -> None:
     with open_recording(record(tmp_path / "calm.mcap", drive(3, 6.0))) as recording:
-        run = replay(learned[0], recording, keep_signals=True)
+        run = replay(Replaying(learned[0], keep_signals=True), recording)
     assert not any(event.violations for event in run.events)
     page = render(*learned, [run])
     assert "No violation in these recordings" in visible(page)
@@ -122,7 +122,9 @@ def test_phases_without_a_risk_say_why(
     runs = []
     for name, kept in (("gap.mcap", gap), ("blind.mcap", blind)):
         with open_recording(record(tmp_path / name, kept)) as recording:
-            runs.append(replay(learned[0], recording, keep_signals=True, allow_missing=True))
+            runs.append(
+                replay(Replaying(learned[0], keep_signals=True, allow_missing=True), recording)
+            )
     page = render(*learned, runs)
     shown = data(page, "timeline0")
     (lane,) = [t for t in row(page, "state")["traces"] if t["draw"] == "lanes"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from forewarn.assessment.replay import RecordedRun, replay
+from forewarn.assessment.replay import RecordedRun, Replaying, replay
 from forewarn.config import load_spec
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import compile_spec
@@ -49,7 +49,7 @@ def variant(corridor_run: Any, folder: Path, *names: str) -> tuple[Any, Any, Rec
     model = learn(corridor_run.recordings[:2], compiled.spec, compiled.abstraction).model
     monitor = build_monitor(compiled, model)
     with open_recording(corridor_run.held_out) as recording:
-        return monitor, model, replay(monitor, recording, keep_signals=True)
+        return monitor, model, replay(Replaying(monitor, keep_signals=True), recording)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_trace_of_named_values_has_a_page(tmp_path: Path, look: Any) -> None:
     model = learn([trace], compiled.spec, compiled.abstraction).model
     monitor = build_monitor(compiled, model)
     with open_recording(trace) as recording:
-        run = replay(monitor, recording, keep_signals=True)
+        run = replay(Replaying(monitor, keep_signals=True), recording)
     shown = look(render(monitor, model, [run]))
     assert shown.console == []
     drawn = shown.evaluate(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from forewarn.assessment.events import Outcome, find_events
 from forewarn.assessment.lanes import OFF, ON, UNKNOWN, Lanes
-from forewarn.assessment.replay import FLATTERS, RecordedRun, replay
+from forewarn.assessment.replay import FLATTERS, RecordedRun, Replaying, replay
 from forewarn.assessment.results import scores
 from forewarn.models import CountModel
 from forewarn.monitoring.policy import Level
@@ -93,7 +93,7 @@ def test_without_a_violation_it_says_so(
     learned: Learned, tmp_path: Path, drive: Any, record: Any
 ) -> None:
     with open_recording(record(tmp_path / "calm.mcap", drive(3, 6.0))) as recording:
-        run = replay(learned[0], recording, keep_signals=True)
+        run = replay(Replaying(learned[0], keep_signals=True), recording)
     assert sentence(learned[0], [run]).startswith("No violation happened, ")
     assert "No violation happened in 2 recordings" in sentence(learned[0], [run, run])
     none = with_levels(run, lambda track: np.zeros_like(track.level))

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.assessment.replay import replay
+from forewarn.assessment.replay import Replaying, replay
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ModelError
@@ -80,7 +80,7 @@ def test_a_clock_of_our_own_learns_replays_and_runs_live(tmp_path: Path) -> None
     monitor = build_monitor(compiled, learned.model)
     said: list[Verdict] = []
     with open_recording(path) as recording:
-        run = replay(monitor, recording, on_verdict=said.append)
+        run = replay(Replaying(monitor), recording, on_verdict=said.append)
         samples = list(recording.read())
     assert len(run.history) == len(xs) // 2
     watch = Watch(compiled, learned.model, {})
@@ -102,7 +102,7 @@ def verdicts(compiled: CompiledSpec, path: Path, learned_from: Path) -> Iterator
         model = None  # type: ignore[assignment]
     found: list[Verdict] = []
     with open_recording(path) as recording:
-        replay(build_monitor(compiled, model), recording, on_verdict=found.append)
+        replay(Replaying(build_monitor(compiled, model)), recording, on_verdict=found.append)
     return iter(found)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from zones import NAMES
 
-from forewarn.assessment.replay import replay
+from forewarn.assessment.replay import Replaying, replay
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, ModelError
@@ -61,7 +61,7 @@ def test_learn_and_replay(compiled: CompiledSpec, trace: Path, tmp_path: Path) -
     assert model.forbidden.toarray()[0].tolist() == [False, False, True]
     monitor = build_monitor(compiled, model)
     with open_recording(trace) as recording:
-        run = replay(monitor, recording, keep_signals=True)
+        run = replay(Replaying(monitor, keep_signals=True), recording)
     [track], [series] = run.tracks, run.signals
     assert track.violation.sum() == 10
     assert series.values[:3].tolist() == [0.5, 0.5, 1.5]

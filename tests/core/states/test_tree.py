@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.assessment.replay import replay
+from forewarn.assessment.replay import Replaying, replay
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, ModelError
@@ -139,7 +139,7 @@ def test_a_tree_is_learned_from_saved_replayed_and_watched(trace, tmp_path):
         for i, j, n in zip(counts.row, counts.col, counts.data, strict=True)
     }
     with open_recording(path) as recording:
-        run = replay(build_monitor(COMPILED, model), recording)
+        run = replay(Replaying(build_monitor(COMPILED, model)), recording)
     assert run.tracks[0].violation.sum() == sum(
         y > 3 and (i == 0 or rows[i - 1]["y"] <= 3) for i, y in enumerate(r["y"] for r in rows)
     )

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.assessment.reliability import waits
-from forewarn.assessment.replay import replay
+from forewarn.assessment.replay import Replaying, replay
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
@@ -191,7 +191,7 @@ def test_learning_counts_nothing_of_such_a_tick(tmp_path: Path) -> None:
 def test_assessment_knows_that_the_episode_is_over_but_not_how(tmp_path: Path) -> None:
     path = written(tmp_path / "run.jsonl", [*RUN, EITHER, *RUN])
     with open_recording(path) as recording:
-        run = replay(MONITOR, recording)
+        run = replay(Replaying(MONITOR), recording)
     safe, prompt, *_ = run.tracks
     assert safe.terminal.tolist() == prompt.terminal.tolist() == [False] * 3 + [True] + [False] * 3
     assert safe.possible.tolist() == [False] * 3 + [True] + [False] * 3

@@ -15,7 +15,7 @@ import numpy as np
 from forewarn.assessment.history import History, Track
 from forewarn.assessment.reliability import UNDECIDED, outcomes
 from forewarn.assessment.replay import types_for, verdicts_of
-from forewarn.errors import ConfigError
+from forewarn.errors import ConfigError, located
 from forewarn.learning.danger_fit import (
     Bools,
     FittedScore,
@@ -84,7 +84,7 @@ def fit_scores(
     for index, (name, scoring) in enumerate(bare.abstraction.scores):
         section = spec.danger[name]
         signs = [section.directions.get(signal) for signal in scoring.signals]
-        try:
+        with located(ConfigError, file=spec.file):
             fitted = fit_score(
                 scoring,
                 [0 if sign is None else DIRECTIONS[sign] for sign in signs],
@@ -94,8 +94,6 @@ def fit_scores(
                 stride,
                 None if tell is None else partial(tell, name),
             )
-        except ConfigError as error:
-            raise error.located(file=spec.file) from None
         found.append(fitted)
     return compile_spec(spec, [one.fit for one in found]), found
 

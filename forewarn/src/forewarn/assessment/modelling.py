@@ -69,7 +69,6 @@ def learn_model(
     others: Sequence[CountModel] = (),
     executor: Executor | None = None,
     store: ShardStore | None = None,
-    apart: bool = True,
     allow_missing: bool = False,
     until: Requirement | None = None,
     grouping: Grouping | None = None,
@@ -91,8 +90,6 @@ def learn_model(
         recordings.
     store : ShardStore, optional
         Where what each recording gives is kept.
-    apart : bool
-        Keep the counts of each recording in `counted.reports`; see `learn`.
     allow_missing : bool
         Go on without topics that a recording lacks.
     until : Requirement, optional
@@ -127,11 +124,24 @@ def learn_model(
             watch=watch_for(compiled),
             copies=copies,
             store=store,
-            apart=apart,
+            apart=False,
             grouping=grouping,
         )
     _check_counted(counted, compiled, recordings[0])
     model = merge_models([counted.model, *others]) if others else counted.model
+    model, groups = _estimated(compiled, model, counted, level, bars)
+    notes += _together(counted, compiled.spec)
+    warnings = (
+        *filter(None, (copies.remark(), counted_twice(before))),
+        *remarks(counted.reports, compiled.abstraction.clock.noun),
+    )
+    return LearnedModel(compiled, model, counted, scored, notes, warnings, groups)
+
+
+def _estimated(
+    compiled: CompiledSpec, model: CountModel, counted: Learned, level: float, bars: Bars
+) -> tuple[CountModel, GroupedModels | None]:
+    """Return the model with what its risks are made of, and likewise those of groups."""
     groups = None
     if counted.groups is not None:
         with bars("comparing groups"):
@@ -140,12 +150,7 @@ def learn_model(
         with bars("choosing what risks are made of"):
             model = with_estimates(compiled, model)
             groups = groups and groups.with_estimates(compiled)
-    notes += _together(counted, compiled.spec)
-    warnings = (
-        *filter(None, (copies.remark(), counted_twice(before))),
-        *remarks(counted.reports, compiled.abstraction.clock.noun),
-    )
-    return LearnedModel(compiled, model, counted, scored, notes, warnings, groups)
+    return model, groups
 
 
 def _check_counted(counted: Learned, compiled: CompiledSpec, first: Path) -> None:

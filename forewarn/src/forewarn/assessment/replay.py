@@ -20,7 +20,7 @@ from forewarn.assessment.progress import Bars, overall, unseen
 from forewarn.assessment.published import Published, find_published
 from forewarn.assessment.reliability import Predictions, predictions
 from forewarn.assessment.signal_values import SignalLog, SignalSeries
-from forewarn.errors import RecordingError
+from forewarn.errors import RecordingError, located
 from forewarn.learning.executors import Executor, Here
 from forewarn.learning.observing import check_playable, digests_alike, wanted_types
 from forewarn.messages import MessageType
@@ -85,21 +85,14 @@ class RecordedRun:
         return self.path.name
 
 
-def replay(
-    monitor: Monitor,
-    recording: Recording,
-    *,
-    learned_from: Sequence[Provenance] = (),
-    allow_missing: bool = False,
-    keep_signals: bool = False,
-    whole_leads: bool = False,
-    on_verdict: Callable[[Verdict], None] | None = None,
-    progress: Callable[[float], None] | None = None,
-) -> RecordedRun:
-    """Run the monitor over a recording.
+@dataclass(frozen=True, eq=False)
+class Replaying:
+    """How recordings are replayed. It travels between processes.
 
-    Parameters
+    Attributes
     ----------
+    monitor : Monitor
+        What runs over them.
     learned_from : sequence of Provenance
         What the model was learned from; a recording among it is pointed out.
     allow_missing : bool
@@ -108,15 +101,36 @@ def replay(
         Keep the values of all signals for a report.
     whole_leads : bool
         Lead times may be longer than the horizon.
+    lines : bool
+        Return the verdicts as JSON lines, too.
+    """
+
+    monitor: Monitor
+    learned_from: Sequence[Provenance] = ()
+    allow_missing: bool = False
+    keep_signals: bool = False
+    whole_leads: bool = False
+    lines: bool = False
+
+
+def replay(
+    how: Replaying,
+    recording: Recording,
+    *,
+    on_verdict: Callable[[Verdict], None] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> RecordedRun:
+    """Run the monitor over a recording.
 
     Raises
     ------
     RecordingError
         If the recording is empty or damaged, lacks a topic, or has one of another type.
     """
-    types = types_for(monitor, recording, allow_missing=allow_missing)
+    monitor = how.monitor
+    types = types_for(monitor, recording, allow_missing=how.allow_missing)
     session = Session(monitor, types)
-    log = SignalLog(monitor.abstraction.signals) if keep_signals else None
+    log = SignalLog(monitor.abstraction.signals) if how.keep_signals else None
     history = History(monitor)
     states = StateLog(monitor.abstraction.vocabulary)
     first = session.feed.moments.following(recording.start_ns)
@@ -129,40 +143,22 @@ def replay(
             on_verdict(verdict)
     tracks, counters = history.tracks(), session.feed.counters
     start_ns = session.clock.time_ns(first)
-    live = find_published(recording, start_ns, first, len(history)) if keep_signals else None
+    live = find_published(recording, start_ns, first, len(history)) if how.keep_signals else None
     return RecordedRun(
         path=recording.path,
         start_ns=start_ns,
         history=history,
         tracks=tracks,
-        events=tuple(find_events(track, whole_leads=whole_leads) for track in tracks),
+        events=tuple(find_events(track, whole_leads=how.whole_leads) for track in tracks),
         predictions=tuple(predictions(track) for track in tracks),
         lanes=states.lanes(),
         signals=() if log is None else log.series(),
         messages=counters.received,
         undecodable=counters.undecodable,
         out_of_order=counters.out_of_order,
-        notes=_notes(session, recording, learned_from),
+        notes=_notes(session, recording, how.learned_from),
         published=live,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Replaying:
-    """How recordings are replayed; see `replay`. It travels between processes.
-
-    Attributes
-    ----------
-    lines : bool
-        Return the verdicts as JSON lines, too.
-    """
-
-    monitor: Monitor
-    learned_from: Sequence[Provenance] = ()
-    allow_missing: bool = False
-    keep_signals: bool = False
-    whole_leads: bool = False
-    lines: bool = False
 
 
 class Replayed(NamedTuple):
@@ -222,16 +218,8 @@ def replayed_open(
     def write(verdict: Verdict) -> None:
         lines.append(packer.compress(verdict_line(verdict, how.monitor).encode()))
 
-    run = replay(
-        how.monitor,
-        recording,
-        learned_from=how.learned_from,
-        allow_missing=how.allow_missing,
-        keep_signals=how.keep_signals,
-        whole_leads=how.whole_leads,
-        on_verdict=write if how.lines else None,
-        progress=progress,
-    )
+    on_verdict = write if how.lines else None
+    run = replay(how, recording, on_verdict=on_verdict, progress=progress)
     return Replayed(dataclasses.replace(run, path=path), b"".join([*lines, packer.flush()]))
 
 
@@ -255,13 +243,11 @@ def verdicts_of(
     moments = session.feed.moments
     first = moments.following(recording.start_ns)
     span = moments.expected(recording.start_ns, recording.end_ns, recording.count)
-    try:
+    with located(RecordingError, file=recording.path):
         for verdict in run(session, samples, recording.start_ns, recording.end_ns):
             yield verdict
             if progress is not None and verdict.tick % PROGRESS_EVERY == 0:
                 progress((verdict.tick - first) / span)
-    except RecordingError as error:
-        raise error.located(file=recording.path) from None
 
 
 def _notes(

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from forewarn.cli.common import add_folds, add_report, write_report
+from forewarn.cli.common import add_folds, add_report, at_least_one, write_report
 from forewarn.cli.fleet import Readers
 from forewarn.cli.growing import (
     TreeOptions,
     add_tree_arguments,
-    at_least_one,
     chosen_variables,
     declared_roles,
     put_tree,
@@ -96,7 +95,7 @@ def run(options: Options, output: Output) -> int:
     variables = chosen_variables(options, compiled)
     classify = classifier(options.kind, compiled)
     recordings = existing_recordings(options.recordings, compiled.spec)
-    readers = Readers(options, recordings)
+    readers = Readers(options, recordings, output)
     if options.label is not None:
         growth = replace(options.growth(min(options.leaves or LEAVES, LEAVES)), leaf_size=1)
         return run_label(
@@ -109,13 +108,11 @@ def run(options: Options, output: Output) -> int:
             options.folds,
             options.config,
             readers,
-            output,
             write=options.write,
-            allow_missing=options.allow_missing,
         )
-    read = read_runs(recordings, options, compiled, variables, readers.executor, output)
+    read = read_runs(recordings, options, compiled, variables, readers)
     runs = read.runs
-    readers.warn(output)
+    readers.warn()
     variables = running_variables(runs, variables, output)
     named = options.variables or declared_roles(compiled)
     if not named and options.kind.partition(":")[0] in ("action", "suffix"):

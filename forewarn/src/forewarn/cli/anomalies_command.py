@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from forewarn.assessment.drift import Drift, find_drift, sequential_p
 from forewarn.assessment.judged_runs import Judged, Run, judge_run
-from forewarn.assessment.progress import overall
 from forewarn.cli.anomaly_output import anomaly_record, print_anomalies
 from forewarn.cli.common import (
     add_allow_missing,
@@ -19,18 +16,17 @@ from forewarn.cli.common import (
     add_model,
     add_recordings,
     add_report,
+    at_least_one,
     positive_number,
     recording_path,
-    whole_number,
     write_report,
 )
 from forewarn.cli.fleet import FleetOptions, Readers, add_fleet
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import without_known
-from forewarn.errors import ConfigError, ModelError, RecordingError, plural
+from forewarn.errors import ConfigError, ModelError, RecordingError, located
 from forewarn.files.outputs import check_output
 from forewarn.learning.copies import Copies
-from forewarn.learning.executors import Executor
 from forewarn.learning.transitions import transitions_of
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
@@ -85,7 +81,6 @@ class Options(FleetOptions):
     every: float | None
     top: int
     report: Path | None
-    allow_missing: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -129,7 +124,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "-n",
         "--top",
-        type=partial(whole_number, least=1),
+        type=at_least_one,
         default=TOP,
         metavar="N",
         help=f"surprising steps to list of an anomalous run ({TOP})",
@@ -154,20 +149,12 @@ def run(options: Options, output: Output) -> int:
     compiled, model = _fitting(options)
     normal = existing_recordings(options.calibrate, compiled.spec)
     recordings = existing_recordings(options.recordings, compiled.spec)
-    readers = Readers(options, [*normal, *recordings])
-    predictor, found = _calibrated(options, compiled, model, normal, readers.executor, output)
+    readers = Readers(options, [*normal, *recordings], output)
+    predictor, found = _calibrated(options, compiled, model, normal, readers)
     if options.save is not None:
         save_calibration(found, options.save)
-    runs = read_surprises(
-        recordings,
-        compiled,
-        predictor,
-        found.what,
-        readers.executor,
-        output,
-        allow_missing=options.allow_missing,
-    )
-    readers.warn(output)
+    runs = read_surprises(recordings, compiled, predictor, found.what, readers)
+    readers.warn()
     _check_new(runs, model, found, output)
     judged = [judge_run(one, predictor, found, options.top) for one in runs if one.surprises]
     for one in runs:
@@ -191,10 +178,8 @@ def _fitting(options: Options) -> tuple[CompiledSpec, CountModel]:
         raise ConfigError(
             "no model is given", file=options.config, key="model", accepted="-m MODEL"
         )
-    try:
+    with located(ModelError, file=options.model or compiled.spec.model_path):
         check_model(compiled, model)
-    except ModelError as error:
-        raise error.located(file=options.model or compiled.spec.model_path) from error
     return compiled, model
 
 
@@ -203,8 +188,7 @@ def _calibrated(
     compiled: CompiledSpec,
     model: CountModel,
     normal: Sequence[Path],
-    executor: Executor,
-    output: Output,
+    readers: Readers,
 ) -> tuple[Predictor, Calibration]:
     clock = compiled.abstraction.clock
     every = None if options.every is None else max(1, clock.ticks(options.every))
@@ -230,18 +214,10 @@ def _calibrated(
     consequence = "it surprises the model less than a new one, and there would be false alarms"
     accepted = "normal runs that are not learned from"
     fresh = without_known(
-        normal, model, compiled.spec, "this model", consequence, accepted, output, executor
+        normal, model, compiled.spec, "this model", consequence, accepted, readers
     )
-    runs = read_surprises(
-        [*fresh],
-        compiled,
-        predictor,
-        what,
-        executor,
-        output,
-        allow_missing=options.allow_missing,
-    )
-    runs = _without_copies(runs, output)
+    runs = read_surprises([*fresh], compiled, predictor, what, readers)
+    runs = _without_copies(runs, readers.output)
     found = calibrate(
         [one.surprises for one in runs],
         model=predictor.digest,
@@ -292,22 +268,16 @@ def read_surprises(
     compiled: CompiledSpec,
     predictor: Predictor,
     what: What,
-    executor: Executor,
-    output: Output,
-    *,
-    allow_missing: bool,
+    readers: Readers,
 ) -> list[Run]:
     """Return the runs of recordings, each with the surprise of its steps, with a bar."""
     runs: list[Run] = []
-    with output.progress(f"reading {plural(len(paths), 'recording')}") as tell:
-        work = (compiled, allow_missing)
-        reading = executor.each(paths, transitions_of, work, overall(paths, tell))
-        with closing(reading):
-            for path, (episodes, digest) in reading:
-                for number, transitions in enumerate(episodes or [[]], 1):
-                    name = f"{path}, episode {number}" if len(episodes) > 1 else str(path)
-                    surprises = [predictor.surprise(one).of(what) for one in transitions]
-                    runs.append(Run(name, digest, transitions, surprises, str(path)))
+    read = readers.read(paths, transitions_of, compiled, readers.allow_missing)
+    for path, (episodes, digest) in read:
+        for number, transitions in enumerate(episodes or [[]], 1):
+            name = f"{path}, episode {number}" if len(episodes) > 1 else str(path)
+            surprises = [predictor.surprise(one).of(what) for one in transitions]
+            runs.append(Run(name, digest, transitions, surprises, str(path)))
     return runs
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from forewarn.assessment.asking import Endpoint, Reply, ask_all, check_endpoint
-from forewarn.cli.common import positive_number, whole_number
+from forewarn.cli.common import at_least_one, positive_number, whole_number
 from forewarn.cli.output import Output
 from forewarn.errors import InputError
 from forewarn.files.outputs import check_output, write_output
@@ -59,7 +59,7 @@ def add_endpoint(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--at-once",
-        type=lambda text: whole_number(text, 1),
+        type=at_least_one,
         default=4,
         metavar="N",
         help="how many requests may be under way (default: 4)",

@@ -10,14 +10,14 @@ from typing import Any
 
 from forewarn.assessment.calibration import Fitted, fit
 from forewarn.assessment.incidents import Incident, without_prevented
-from forewarn.assessment.reliability import Calibration
-from forewarn.assessment.replay import RecordedRun, weighted_runs
+from forewarn.assessment.replay import RecordedRun, Replaying, weighted_runs
 from forewarn.cli.common import add_incidents, labelled, recording_path
+from forewarn.cli.fleet import Readers
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import without_known
-from forewarn.cli.replay_command import add_censoring, replay_all
+from forewarn.cli.replay_command import add_censoring
+from forewarn.cli.tables import agreement
 from forewarn.errors import ConfigError, InputError, plural
-from forewarn.learning.executors import Executor
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
 from forewarn.models.calibration_map import METHODS, Method
@@ -91,10 +91,8 @@ def calibrate_model(
     model: CountModel,
     recordings: Sequence[Path],
     method: Method | None,
-    output: Output,
-    executor: Executor,
+    readers: Readers,
     *,
-    allow_missing: bool = False,
     weigh: bool = False,
     incidents: Sequence[Incident] | None = None,
 ) -> tuple[CountModel, list[Fitted]]:
@@ -113,13 +111,13 @@ def calibrate_model(
     accepted = "recordings that are not learned from"
     consequence = "calibrating on it would mend nothing"
     fresh = without_known(
-        recordings, model, compiled.spec, "this model", consequence, accepted, output, executor
+        recordings, model, compiled.spec, "this model", consequence, accepted, readers
     )
     plain = replace(model, recalibration=())
-    monitor = build_monitor(compiled, plain)
-    runs = replay_all(monitor, [*fresh], output, executor, allow_missing=allow_missing)
+    how = Replaying(build_monitor(compiled, plain), allow_missing=readers.allow_missing)
+    runs = readers.replay(how, [*fresh])
     if incidents is not None:
-        runs = _heeded(runs, incidents, output)
+        runs = _heeded(runs, incidents, readers.output)
     if weigh:
         runs = weighted_runs(runs)
     known = [fresh[run.path] for run in runs]
@@ -165,8 +163,8 @@ def print_calibration(found: Sequence[Fitted], noun: str, output: Output) -> Non
                 "-" if fitted.found is None else fitted.found.method,
                 "0" if before is None else str(before.ticks),
                 "-" if before is None else f"{100 * before.base_rate:.2f} %",
-                *_figures(before),
-                *_figures(after),
+                *agreement(before),
+                *agreement(after),
             ]
         )
     columns = (
@@ -179,10 +177,6 @@ def print_calibration(found: Sequence[Fitted], noun: str, output: Output) -> Non
     for fitted in found:
         if fitted.reason and fitted.found is None and fitted.reason != "not asked for":
             output.warn(f"{fitted.name} is not calibrated: {fitted.reason}")
-
-
-def _figures(found: Calibration | None) -> list[str]:
-    return ["-", "-"] if found is None else [f"{found.brier:.4f}", f"{found.expected_error:.4f}"]
 
 
 def calibration_record(found: Sequence[Fitted]) -> dict[str, Any]:

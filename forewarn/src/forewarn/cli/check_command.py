@@ -35,7 +35,7 @@ from forewarn.cli.process_answers import (
     process_record,
     tell_process_answer,
 )
-from forewarn.errors import CheckingError, ExpressionError, ModelError, plural
+from forewarn.errors import CheckingError, ExpressionError, ModelError, located, plural
 from forewarn.files.outputs import check_output
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import Chain, CountModel, load_model
@@ -181,11 +181,8 @@ def _of_chain(
     output: Output,
 ) -> tuple[Checked, dict[str, Any]]:
     """Answer a query about the chain, or the risk of a property."""
-    with storm_speaks(output):
-        try:
-            answer = _answer(query, model, chain, compiled)
-        except CheckingError as error:
-            raise error.located(file=options.model, key=query) from error
+    with storm_speaks(output), located(CheckingError, file=options.model, key=query):
+        answer = _answer(query, model, chain, compiled)
     return Checked(_told(answer, model, first)), _record(answer, model, first)
 
 
@@ -208,7 +205,7 @@ def _of_process(
     """Answer a query about the decision process."""
     asked = text if compiled is None else _in_vocabulary(text, compiled.abstraction)
     smoothing = replace(model.smoothing, alpha="none") if options.unsmoothed else model.smoothing
-    try:
+    with located(CheckingError, file=options.model, key=text):
         query = parse_process_query(asked)
         if query is None:
             with storm_speaks(output):
@@ -225,8 +222,6 @@ def _of_process(
             grown=options.grown,
         )
         evidence = None if options.report is None else process_evidence(found, model, first)
-    except CheckingError as error:
-        raise error.located(file=options.model, key=text) from error
     told = tell_process_answer(text, found, model, first)
     record = process_record(text, found, model, first) | evidence_record(evidence, found, model)
     return Checked(told, found, evidence), record
@@ -234,10 +229,8 @@ def _of_process(
 
 def _fitting(config: Path, model: CountModel, file: Path) -> CompiledSpec:
     compiled = load_compiled(config, model)
-    try:
+    with located(ModelError, file=file):
         check_model(compiled, model)
-    except ModelError as error:
-        raise error.located(file=file) from error
     return compiled
 
 

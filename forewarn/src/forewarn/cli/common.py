@@ -18,8 +18,6 @@ from forewarn.config.fields import LARGEST, RATES, Rate
 from forewarn.errors import InputError
 from forewarn.files.outputs import write_output
 from forewarn.files.remote import address
-from forewarn.recordings.parts import ACCEPTED as MOMENTS
-from forewarn.recordings.parts import moment
 from forewarn.signals.clock import Clock
 
 if TYPE_CHECKING:
@@ -44,25 +42,6 @@ def recording_path(text: str) -> Path:
         return address(text)
     except InputError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def add_part(parser: argparse.ArgumentParser) -> None:
-    """Add ``--from`` and ``--to``."""
-    for name, dest, text in (("--from", "begin", "begins"), ("--to", "end", "ends")):
-        parser.add_argument(
-            name,
-            dest=dest,
-            type=_moment,
-            metavar="TIME",
-            help=f"where the part of each recording {text} that counts: {MOMENTS}",
-        )
-
-
-def _moment(text: str) -> str:
-    try:
-        return moment(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} (accepted: {MOMENTS})") from None
 
 
 def add_config(
@@ -190,6 +169,11 @@ def whole_number(text: str, least: int = 0) -> int:
     if number < least:
         raise argparse.ArgumentTypeError(f"{text!r} (accepted: a whole number, {least} or more)")
     return number
+
+
+def at_least_one(text: str) -> int:
+    """Parse an argument that is a whole number above 0."""
+    return whole_number(text, 1)
 
 
 def positive_number(text: str) -> float:

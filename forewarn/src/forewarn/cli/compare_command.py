@@ -32,7 +32,7 @@ from forewarn.cli.common import (
     write_report,
 )
 from forewarn.cli.compare_output import judged_record, print_judged
-from forewarn.cli.fleet import FleetOptions, Readers, add_fleet, add_store, store_at
+from forewarn.cli.fleet import FleetOptions, Readers, add_fleet, add_store
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import identified
 from forewarn.cli.tune_runs import folded_runs, held_out_runs, with_estimator
@@ -41,7 +41,6 @@ from forewarn.config.sections import Estimator
 from forewarn.config.signals import SignalSpec
 from forewarn.errors import ConfigError, InputError, RecordingError
 from forewarn.files.outputs import check_output
-from forewarn.learning.executors import Executor
 from forewarn.learning.folds import dealt
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.step import Monitor
@@ -84,9 +83,7 @@ class Options(FleetOptions):
     estimators: list[Estimator]
     models: bool
     resamples: int
-    store: Path | None
     plot: Path | None
-    allow_missing: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -155,15 +152,15 @@ def run(options: Options, output: Output) -> int:
     rivals = _rivals(options.rivals, labels)
     names = _shared_properties(options, compiled)
     compiled[0] = _with_rivals(compiled[0], rivals)
-    readers = Readers(options, recordings)
+    readers = Readers(options, recordings, output)
     known = identified(recordings, compiled[0].spec, readers.executor)
     clusters = {path: identity.cluster for path, identity in known.items()}
     judged = _by_all(
         found
         for one in compiled
-        for found in _judged(one, clusters, options, readers.executor, output, bool(rivals))
+        for found in _judged(one, clusters, options, readers, bool(rivals))
     )
-    readers.warn(output)
+    readers.warn()
     parts = dealt([*clusters.values()], min(options.folds, len({*clusters.values()})))
     fold_of = dict(zip(clusters, parts, strict=True))
     paths = [run.path for run in judged[0][1]]
@@ -300,8 +297,7 @@ def _judged(
     compiled: CompiledSpec,
     clusters: Mapping[Path, str],
     options: Options,
-    executor: Executor,
-    output: Output,
+    readers: Readers,
     keep_signals: bool,
 ) -> list[Replayed]:
     if options.models:
@@ -311,11 +307,9 @@ def _judged(
                 variant,
                 None,
                 [*clusters],
-                executor,
-                output,
+                readers,
                 accepted="a model that the monitor file names; or no --models, to learn from these "
                 "recordings in turn",
-                allow_missing=options.allow_missing,
                 keep_signals=keep_signals,
             )[:2]
             for variant in variants
@@ -325,15 +319,12 @@ def _judged(
             compiled,
             clusters,
             options.folds,
-            executor,
-            output,
-            store=store_at(options.store),
-            allow_missing=options.allow_missing,
+            readers,
             keep_signals=keep_signals,
             estimators=options.estimators,
         )
     for line in remarks_on(found[0][1]):
-        output.note(f"{compiled.spec.file}: {line}")
+        readers.output.note(f"{compiled.spec.file}: {line}")
     return found
 
 

@@ -5,24 +5,21 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from forewarn.assessment.progress import overall
-from forewarn.cli.common import add_part, add_recordings, recording_path
-from forewarn.cli.fleet import FleetOptions, Readers, add_fleet
+from forewarn.cli.common import recording_path
+from forewarn.cli.fleet import PartOptions, Readers, add_fleet, add_parts
 from forewarn.cli.output import Output
 from forewarn.errors import InputError, RecordingError, plural
 from forewarn.files.outputs import check_output
 from forewarn.files.remote import RemotePath
 from forewarn.messages import ForeignType
 from forewarn.recordings import Recording, RecordingWriter, open_recording
-from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.interface import TopicInfo
-from forewarn.recordings.parts import Part, file_of
+from forewarn.recordings.parts import file_of
 from forewarn.recordings.rosbag2 import SUFFIXES
 from forewarn.recordings.writing import PROFILE
 
@@ -42,20 +39,16 @@ CHUNK_SIZE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Options(FleetOptions):
+class Options(PartOptions):
     """The arguments of ``convert``."""
 
-    recordings: list[Path]
-    begin: str | None
-    end: str | None
     output: Path
     topics: list[str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_recordings(parser)
-    add_part(parser)
+    add_parts(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -79,18 +72,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options, output: Output) -> int:
     """Convert the recordings."""
-    recordings = existing_recordings(options.recordings, part=Part(options.begin, options.end))
+    recordings = options.existing()
     several = len(recordings) > 1 or options.output.is_dir()
     if not several:
         check_output(options.output)
     _check_names(recordings, options.output if several else None)
-    readers = Readers(options, recordings)
+    readers = Readers(options, recordings, output)
     work = (options.output, several, tuple(options.topics))
-    found: dict[Path, Converted] = {}
-    with output.progress(f"converting {plural(len(recordings), 'recording')}") as tell:
-        reading = readers.executor.each(recordings, converted, work, overall(recordings, tell))
-        with closing(reading):
-            found.update(reading)
+    found = dict(readers.read(recordings, converted, *work, verb="converting"))
     for path, one in found.items():
         for text in one.warnings:
             output.warn(f"{path}: {text}")
@@ -98,7 +87,7 @@ def run(options: Options, output: Output) -> int:
             output.say(f"left out: {name}: {reason}")
         told = f"{plural(sum(one.counts.values()), 'message')} on "
         output.say(f"{told}{plural(len(one.counts), 'topic')} -> {one.file}")
-    readers.warn(output)
+    readers.warn()
     records = [
         {
             "file": one.file,

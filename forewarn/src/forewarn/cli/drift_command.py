@@ -11,17 +11,13 @@ from forewarn.assessment.modelling import learn_model
 from forewarn.cli.common import (
     add_allow_missing,
     add_config,
-    add_part,
-    add_recordings,
     add_top,
     probability,
 )
-from forewarn.cli.fleet import FleetOptions, Readers, add_fleet, add_store, store_at
+from forewarn.cli.fleet import PartOptions, Readers, add_fleet, add_parts, add_store
 from forewarn.cli.groups import add_grouping, differences_record, grouping_of, print_differences
 from forewarn.cli.output import Output
 from forewarn.monitoring.loading import load_bare
-from forewarn.recordings.given import existing_recordings
-from forewarn.recordings.parts import Part
 
 DESCRIPTION = """\
 Compare groups of recordings (robots, versions of software, weeks) state by state: where does what
@@ -38,25 +34,19 @@ examples: forewarn drift bags/ -c monitor.yaml --group-by week
 
 
 @dataclass(frozen=True)
-class Options(FleetOptions):
+class Options(PartOptions):
     """The arguments of ``drift``."""
 
-    recordings: list[Path]
-    begin: str | None
-    end: str | None
     config: Path
     group_by: str
     groups: str | None
     fdr: float
     top: int
-    store: Path | None
-    allow_missing: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_recordings(parser)
-    add_part(parser)
+    add_parts(parser)
     add_config(parser)
     add_grouping(parser, "which recordings are compared with which", required=True)
     parser.add_argument(
@@ -75,16 +65,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: Options, output: Output) -> int:
     """Count, compare and report."""
     compiled = load_bare(options.config)
-    recordings = existing_recordings(
-        options.recordings, compiled.spec, Part(options.begin, options.end)
-    )
-    readers = Readers(options, recordings)
+    recordings = options.existing(compiled.spec)
+    readers = Readers(options, recordings, output)
     learned = learn_model(
         compiled,
         recordings,
         executor=readers.executor,
-        store=store_at(options.store),
-        apart=False,
+        store=readers.store,
         allow_missing=options.allow_missing,
         grouping=grouping_of(options.group_by, options.groups),
         level=options.fdr,
@@ -92,7 +79,7 @@ def run(options: Options, output: Output) -> int:
     )
     for problem in learned.counted.problems:
         output.warn(problem)
-    readers.warn(output)
+    readers.warn()
     assert learned.groups is not None
     groups, found = learned.groups.models, learned.groups.differences
     for line in learned.warnings:

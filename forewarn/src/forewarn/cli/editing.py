@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from forewarn.cli.output import Output
-from forewarn.config.yaml_text import load_document, parse_document
+from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError
 from forewarn.files.outputs import write_output
 from forewarn.states.tree.nodes import shortened
@@ -44,17 +44,21 @@ def edited(path: Path, values: Mapping[KeyPath, float | int]) -> tuple[str, str]
         If the file cannot be read, or a value cannot be set without changing another: because it is
         shared by an anchor, say.
     """
-    before = path.read_bytes().decode("utf-8")
+    before = text_of(path)
     if not values:
         return before, before
-    data = load_document(path).data
-    wanted, after = _unshared(data), before
+    wanted, after = _unshared(parse_document(before, path).data), before
     for keys, value in values.items():
         after = _with_value(after, keys, value, path)
         _set(wanted, keys, value)
     if parse_document(after, path).data != wanted:
         raise _shared(path, next(iter(values)))
     return before, after
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a monitor file that was read before, with its line ends as they are."""
+    return path.read_bytes().decode("utf-8")
 
 
 def difference(path: Path, before: str, after: str) -> str:
@@ -185,13 +189,15 @@ def _shared(path: Path, keys: KeyPath) -> ConfigError:
     )
 
 
-def with_section(path: Path, key: str, block: str) -> tuple[str, str]:
-    """Return the text of a file before and after a section of its top level was written anew.
+def with_section(path: Path, before: str, key: str, block: str) -> str:
+    """Return the text of a file after a section of its top level was written anew.
 
     Parameters
     ----------
     path : Path
         A YAML file whose top level is a mapping.
+    before : str
+        Its text.
     key : str
         Name of the section; it is added at the end if it is missing.
     block : str
@@ -200,10 +206,9 @@ def with_section(path: Path, key: str, block: str) -> tuple[str, str]:
     Raises
     ------
     ConfigError
-        If the file cannot be read, or something else would change.
+        If something else would change.
     """
-    data = _unshared(load_document(path).data)
-    before = path.read_bytes().decode("utf-8")
+    data = _unshared(parse_document(before, path).data)
     node = yaml.compose(before, Loader=yaml.SafeLoader)
     assert isinstance(node, yaml.MappingNode)
     found = next(((k, v) for k, v in node.value if k.value == key), None)
@@ -219,16 +224,18 @@ def with_section(path: Path, key: str, block: str) -> tuple[str, str]:
     data[key] = parse_document(block, path).data[key]
     if parse_document(after, path).data != data:
         raise _shared(path, (key,))
-    return before, after
+    return after
 
 
-def with_predicate(path: Path, name: str, expression: str, remark: str) -> tuple[str, str]:
-    """Return the text of a monitor file before and after a predicate was added or written anew.
+def with_predicate(path: Path, before: str, name: str, expression: str, remark: str) -> str:
+    """Return the text of a monitor file after a predicate was added or written anew.
 
     Parameters
     ----------
     path : Path
         The monitor file.
+    before : str
+        Its text.
     name, expression : str
         The predicate.
     remark : str
@@ -239,8 +246,7 @@ def with_predicate(path: Path, name: str, expression: str, remark: str) -> tuple
     ConfigError
         If something else would change.
     """
-    data = _unshared(load_document(path).data)
-    before = path.read_bytes().decode("utf-8")
+    data = _unshared(parse_document(before, path).data)
     root = yaml.compose(before, Loader=yaml.SafeLoader)
     assert isinstance(root, yaml.MappingNode)
     section = next((v for k, v in root.value if k.value == "predicates"), None)
@@ -265,4 +271,4 @@ def with_predicate(path: Path, name: str, expression: str, remark: str) -> tuple
     data.setdefault("predicates", {})[name] = expression
     if parse_document(after, path).data != data:
         raise _shared(path, ("predicates", name))
-    return before, after
+    return after

@@ -10,13 +10,14 @@ from pathlib import Path
 from forewarn.cli.common import add_config, hertz_or_steps
 from forewarn.cli.danger_step import danger_in_words
 from forewarn.cli.output import Output
+from forewarn.config import MonitorSpec
 from forewarn.config.fields import Rate
-from forewarn.errors import ConfigError, FormulaError, InputError
+from forewarn.errors import ConfigError, FormulaError, InputError, located
 from forewarn.logic import compile_formula, parse_formula
 from forewarn.logic.explanation import Explanation, explain
+from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.loading import load_compiled
 from forewarn.signals.clock_kinds import clock_of
-from forewarn.states.danger import DangerFit
 
 DESCRIPTION = """\
 Say in words what a formula means and when it counts as violated, and draw the automaton that
@@ -72,9 +73,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Options, output: Output) -> int:
     """Explain."""
-    found = dict(_explanations(options))
-    told = _estimators(options)
-    fits = _fits(options)
+    compiled = None if options.config is None else load_compiled(options.config)
+    found = dict(_explanations(options, compiled))
+    told = {} if compiled is None else _estimators(compiled.spec)
+    fits = () if compiled is None else compiled.abstraction.fitted
     for name, explanation in found.items():
         if options.drawing is not None:
             output.say(explanation.dot if options.drawing == "dot" else explanation.mermaid)
@@ -94,16 +96,8 @@ def run(options: Options, output: Output) -> int:
     return 0
 
 
-def _fits(options: Options) -> tuple[DangerFit, ...]:
-    """Return the danger scores of the monitor file's model, if it has any."""
-    return () if options.config is None else load_compiled(options.config).abstraction.fitted
-
-
-def _estimators(options: Options) -> dict[str, str]:
+def _estimators(spec: MonitorSpec) -> dict[str, str]:
     """Say what risks are estimated from, where that is not the chain."""
-    if options.config is None:
-        return {}
-    spec = load_compiled(options.config).spec
     told = {}
     for name, section in spec.properties.items():
         if section.estimator != "chain":
@@ -116,13 +110,14 @@ def _estimators(options: Options) -> dict[str, str]:
     return told
 
 
-def _explanations(options: Options) -> Iterator[tuple[str, Explanation]]:
-    if options.config is None:
+def _explanations(
+    options: Options, compiled: CompiledSpec | None
+) -> Iterator[tuple[str, Explanation]]:
+    if compiled is None:
         if options.formula is None:
             raise InputError("neither a formula nor a monitor file", accepted="FORMULA or -c FILE")
         yield "", _explain(options.formula, options.rate, options.paper_counting)
         return
-    compiled = load_compiled(options.config)
     properties, clock = compiled.spec.properties, compiled.abstraction.clock
     names = list(properties)
     if options.formula is not None and options.formula not in properties:
@@ -143,9 +138,7 @@ def _explanations(options: Options) -> Iterator[tuple[str, Explanation]]:
 
 def _explain(text: str, rate: Rate, paper_counting: bool) -> Explanation:
     clock = clock_of(rate)
-    try:
+    with located(FormulaError, key="FORMULA"):
         formula = parse_formula(text, clock.unit)
         automaton = compile_formula(formula, rate, paper_counting=paper_counting)
         return explain(formula, automaton, clock.noun)
-    except FormulaError as error:
-        raise error.located(key="FORMULA") from error

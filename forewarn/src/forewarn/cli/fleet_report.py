@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -20,15 +19,13 @@ from forewarn.assessment.fleet_summary import (
     summed_up,
     worst,
 )
-from forewarn.assessment.progress import overall
 from forewarn.assessment.rates import Rate
-from forewarn.assessment.replay import Replaying
+from forewarn.assessment.replay import Replaying, replay_recordings
 from forewarn.assessment.sufficiency import Requirement
 from forewarn.cli.convert_command import converted
 from forewarn.cli.fleet import Readers
 from forewarn.cli.output import Output
-from forewarn.cli.replay_command import replay_all
-from forewarn.errors import InputError, plural
+from forewarn.errors import InputError
 from forewarn.files.outputs import write_output
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
@@ -69,7 +66,7 @@ class FleetReport:
     allow_missing: bool
     _files: dict[tuple[Path, str, float], list[Path]] = field(default_factory=dict)
 
-    def write(self, recordings: Sequence[Path], readers: Readers, output: Output) -> None:
+    def write(self, recordings: Sequence[Path], readers: Readers) -> None:
         """Read the recordings, and write clips and page.
 
         Raises
@@ -78,8 +75,9 @@ class FleetReport:
             If a recording cannot be read or a file cannot be written.
         """
         self._check()
-        runs = self._read(recordings, readers, output)
-        readers.warn(output)
+        output = readers.output
+        runs = self._read(recordings, readers)
+        readers.warn()
         groups, incidents = group_summaries(runs, self.monitor), worst(runs, self.top)
         if self.clips is not None:
             with output.progress("cutting clips") as tell:
@@ -120,24 +118,20 @@ class FleetReport:
                 key="--clips", accepted="a new folder, or an empty one",
             )  # fmt: skip
 
-    def _read(
-        self, recordings: Sequence[Path], readers: Readers, output: Output
-    ) -> list[RunSummary]:
-        how = Replaying(
-            self.monitor,
-            self.model.provenance if self.model else (),
-            self.allow_missing,
-        )
+    @property
+    def _how(self) -> Replaying:
+        known = self.model.provenance if self.model else ()
+        return Replaying(self.monitor, known, self.allow_missing)
+
+    def _read(self, recordings: Sequence[Path], readers: Readers) -> list[RunSummary]:
         mask = None
         if self.model is not None:
             required = Requirement.of(None, None, self.compiled, per_transition=True)
             mask = required.judge(self.model).transitions.covered
         covered = covered_states(self.model, mask)
-        work = (Summing(how, self.grouping, covered, self.top),)
-        with output.progress(f"replaying {plural(len(recordings), 'recording')}") as tell:
-            update = overall(recordings, tell)
-            with closing(readers.executor.each(recordings, summed_up, work, update)) as found:
-                return [run for _, run in found]
+        summing = Summing(self._how, self.grouping, covered, self.top)
+        found = readers.read(recordings, summed_up, summing, verb="replaying")
+        return [run for _, run in found]
 
     def _cut(self, number: int, run: RunSummary, one: Incident, output: Output) -> None:
         """Write the page of an incident, and its messages where the recording has any."""
@@ -149,11 +143,7 @@ class FleetReport:
         part = Part(begin, end).of(run.path)
         stem = self.clips / f"{number:02}-{file_of(run.path).name.partition('.')[0]}"
         page, messages = stem.with_name(f"{stem.name}.html"), stem.with_name(f"{stem.name}.mcap")
-        shown = replay_all(
-            self.monitor, [part], Output(quiet=True),
-            learned_from=self.model.provenance if self.model else (),
-            allow_missing=self.allow_missing, keep_signals=True,
-        )  # fmt: skip
+        shown = replay_recordings(replace(self._how, keep_signals=True), [part])
         opens = run.start_ns + round(one.at * 1e9)
         write_output(page, render(self.monitor, self.model, shown, opens_ns=opens))
         self._files[run.path, one.rule, one.at] = [page]

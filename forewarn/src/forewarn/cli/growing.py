@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from forewarn.assessment.progress import overall
 from forewarn.cli.common import (
     add_allow_missing,
     add_config,
     add_recordings,
+    at_least_one,
     positive_number,
-    whole_number,
 )
-from forewarn.cli.editing import put, with_section
-from forewarn.cli.fleet import FleetOptions, add_fleet
+from forewarn.cli.editing import put, text_of, with_section
+from forewarn.cli.fleet import FleetOptions, Readers, add_fleet
 from forewarn.cli.output import Output
 from forewarn.cli.tree_text import comments_of, section_text
 from forewarn.errors import ConfigError, RecordingError, plural
 from forewarn.learning.candidates import EMBEDDING, TEXT_KINDS
 from forewarn.learning.copies import Copies
 from forewarn.learning.examples import Moment, closing_variables, run_of
-from forewarn.learning.executors import Executor
 from forewarn.learning.folds import grouping_of, told_groups
 from forewarn.learning.trees import Growth
 from forewarn.logic.specification import CompiledSpec
@@ -36,7 +32,6 @@ from forewarn.states.interface import mark_of
 from forewarn.states.tree.abstraction import Role, TreeSection
 from forewarn.states.tree.nodes import MAX_DEPTH, Node
 
-at_least_one = partial(whole_number, least=1)
 Recordings = Sequence[Sequence[Sequence[Moment]]]
 """Of each recording its episodes, of each episode its moments."""
 
@@ -79,7 +74,6 @@ class TreeOptions(FleetOptions):
     thresholds: int
     text: list[str]
     group: str | None
-    allow_missing: bool
     write: bool
 
     def growth(self, leaves: int) -> Growth:
@@ -226,8 +220,7 @@ def read_runs(
     options: TreeOptions,
     compiled: CompiledSpec,
     variables: Sequence[str],
-    executor: Executor,
-    output: Output,
+    readers: Readers,
     goal: str | None = None,
 ) -> RunsRead:
     """Return the episodes of each recording that has any, with a bar.
@@ -239,19 +232,14 @@ def read_runs(
         belongs together is said in two ways or not known.
     """
     found: list[tuple[str, str, Path, list[list[Moment]]]] = []
-    copies = Copies(allowed=True)
+    copies, output = Copies(allowed=True), readers.output
     grouping, signal = grouping_of(compiled.spec), _group_signal(options.group, compiled)
     asked = variables if signal is None else (*variables, signal)
-    read, work = 0, (compiled, asked, goal, options.allow_missing, grouping)
-    with (
-        output.progress(f"reading {plural(len(paths), 'recording')}") as tell,
-        closing(executor.each(paths, run_of, work, overall(paths, tell))) as reading,
-    ):
-        for path, (episodes, digest, group) in reading:
-            read += 1
-            if episodes and copies.is_new(path, digest):
-                named = group if signal is None else repr(episodes[0][0].values[signal])
-                found.append((named, digest, path, episodes))
+    read = readers.read(paths, run_of, compiled, asked, goal, readers.allow_missing, grouping)
+    for path, (episodes, digest, group) in read:
+        if episodes and copies.is_new(path, digest):
+            named = group if signal is None else repr(episodes[0][0].values[signal])
+            found.append((named, digest, path, episodes))
     if remark := copies.remark():
         output.warn(remark)
     if not found:
@@ -259,7 +247,7 @@ def read_runs(
             f"{plural(len(paths), 'recording')} without a state",
             accepted="at least one moment at which the monitor is active and no label holds",
         )
-    without = read - len(found) - len(copies.left_out)
+    without = len(read) - len(found) - len(copies.left_out)
     if without:
         output.note(f"note: left out, because no state is known: {plural(without, 'recording')}")
     # The order in which they were given decides nothing.
@@ -356,7 +344,7 @@ def put_tree(
     roles = declared_roles(compiled)
     named = isinstance((compiled.spec.states.model_extra or {}).get("variables"), Mapping)
     written = roles if named else tuple(variables)
-    before = options.config.read_text(encoding="utf-8")
+    before = text_of(options.config)
     block = section_text(tree, written, remark, sorted({*marks}), comments_of(before), notes)
-    before, after = with_section(options.config, "states", block)
+    after = with_section(options.config, before, "states", block)
     return put(options.config, before, after, output, write=options.write)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ from forewarn.assessment.history import UNKNOWN_STATE
 from forewarn.assessment.improvement import LEVEL, Improvement, Proposal, improve
 from forewarn.assessment.progress import overall
 from forewarn.assessment.reliability import UNDECIDED, outcomes
-from forewarn.assessment.replay import replay
+from forewarn.assessment.replay import Replaying, replay
 from forewarn.assessment.splitting import Recorded, Setting
-from forewarn.cli.editing import difference, with_predicate
+from forewarn.cli.editing import difference, text_of, with_predicate
 from forewarn.cli.moving import moved
 from forewarn.cli.output import Output
 from forewarn.config import MonitorSpec, parse_spec
@@ -30,7 +30,7 @@ from forewarn.expressions import parse_expression
 from forewarn.expressions.functions.memory import MOST_MOMENTS
 from forewarn.files.outputs import write_output
 from forewarn.learning.copies import Copies
-from forewarn.learning.executors import NEARLY
+from forewarn.learning.executors import Here
 from forewarn.learning.folds import grouping_of
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import Smoothing
@@ -38,7 +38,9 @@ from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.loading import load_compiled
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings import open_recording
+from forewarn.recordings.groups import Grouping
 from forewarn.signals.clock import horizon_ticks
+from forewarn.states.predicates.validity import Validity
 
 WINDOWS = {True: (0.5, 1.0), False: (2.0, 5.0)}
 """Windows of memory that are tried: seconds, or steps."""
@@ -148,64 +150,67 @@ def _read(
             f"{name!r} is kept for --improve", file=spec.file, key="signals", accepted="other names"
         )
     wide = compile_spec(spec.derived({**spec.signals, **derived}), compiled.abstraction.fitted)
-    monitor = build_monitor(wide, None)
-    names = dict(zip(derived, sources, strict=True))
+    how = Replaying(build_monitor(wide, None), (), allow_missing, keep_signals=True)
+    names, index = dict(zip(derived, sources, strict=True)), list(spec.properties).index(chosen)
     validity = compiled.abstraction.validity(spec)
-    grouping, copies = grouping_of(spec), Copies(allowed=False)
+    shared, copies = (how, index, validity, names, grouping_of(spec)), Copies(allowed=False)
     found = []
-    with output.progress("reading") as tell:
-        told = overall(recordings, tell)
-        for path in recordings:
-            phases: list[tuple[bool, bool]] = []
-
-            def note(verdict: Verdict, phases: list[tuple[bool, bool]] = phases) -> None:
-                seen = verdict.observation
-                phases.append((seen.active is True, seen.intervened is not False))
-
-            with open_recording(path) as recording:
-                digest = recording.digest()
-                copies.is_new(path, digest)  # one half would judge what the other one chose by
-                group = "" if grouping is None else grouping.of(recording)
-                run = replay(
-                    monitor,
-                    recording,
-                    allow_missing=allow_missing,
-                    keep_signals=True,
-                    on_verdict=note,
-                    progress=lambda share, path=path: told(path, min(share, NEARLY)),  # type: ignore[misc]
-                )
-            told(path, 1.0)
-            track = run.tracks[list(spec.properties).index(chosen)]
-            followed, known = outcomes(track)
-            codes = (*run.history.known_states, None)
-            admitted = {c: c if c is not None and validity.admits(c) else None for c in codes}
-            active = [phase[0] for phase in phases]
-            judged = known & (track.state != UNKNOWN_STATE) & ~track.ambiguous & ~track.terminal
-            found.append(
-                Recorded(
-                    str(path),
-                    digest,
-                    track.ticks,
-                    tuple(
-                        admitted[codes[place]] if on else None
-                        for place, on in zip(track.state.tolist(), active, strict=True)
-                    ),
-                    np.array([phase[1] for phase in phases], dtype=bool),
-                    track.automaton.astype(np.int64),
-                    followed,
-                    judged & np.isin(track.status, UNDECIDED),
-                    {
-                        names[series.name]: series.values
-                        for series in run.signals
-                        if series.name in names and series.kind in ("number", "truth")
-                    },
-                    group,
-                )
-            )
-    shared = set.intersection(*(set(one.values) for one in found))
+    with (
+        output.progress("reading") as tell,
+        closing(Here().each(recordings, _recorded, shared, overall(recordings, tell))) as reading,
+    ):
+        for path, one in reading:
+            copies.is_new(path, one.digest)  # one half would judge what the other one chose by
+            found.append(one)
+    common = set.intersection(*(set(one.values) for one in found))
     return [
-        one._replace(values={k: v for k, v in one.values.items() if k in shared}) for one in found
+        one._replace(values={k: v for k, v in one.values.items() if k in common}) for one in found
     ]
+
+
+def _recorded(
+    path: Path,
+    how: Replaying,
+    index: int,
+    validity: Validity,
+    names: Mapping[str, str],
+    grouping: Grouping | None,
+    progress: Callable[[float], None] | None = None,
+) -> Recorded:
+    """Return what a recording says of one property, with all that may be cut."""
+    active: list[bool] = []
+    intervened: list[bool] = []
+
+    def note(verdict: Verdict) -> None:
+        active.append(verdict.observation.active is True)
+        intervened.append(verdict.observation.intervened is not False)
+
+    with open_recording(path) as recording:
+        run = replay(how, recording, on_verdict=note, progress=progress)
+        digest = recording.digest()
+        group = "" if grouping is None else grouping.of(recording)
+    track = run.tracks[index]
+    followed, known = outcomes(track)
+    codes = (*run.history.known_states, None)
+    admitted = [c if c is not None and validity.admits(c) else None for c in codes]
+    states = zip(track.state.tolist(), active, strict=True)
+    judged = known & (track.state != UNKNOWN_STATE) & ~track.ambiguous & ~track.terminal
+    return Recorded(
+        str(path),
+        digest,
+        track.ticks,
+        tuple(admitted[place] if on else None for place, on in states),
+        np.array(intervened, dtype=bool),
+        track.automaton.astype(np.int64),
+        followed,
+        judged & np.isin(track.status, UNDECIDED),
+        {
+            names[series.name]: series.values
+            for series in run.signals
+            if series.name in names and series.kind in ("number", "truth")
+        },
+        group,
+    )
 
 
 def _setting(compiled: CompiledSpec, index: int) -> Setting:
@@ -280,8 +285,7 @@ def _write(
     output: Output,
 ) -> str:
     """Return what would change, and write it if a file is named."""
-    before = config.read_bytes().decode("utf-8")
-    after = before
+    before = after = text_of(config)
     for one in found.confirmed:
         after = _added(config, after, one)
     parsed = parse_spec(with_fragments(parse_document(after, config)))
@@ -303,13 +307,9 @@ def _write(
 def _added(config: Path, text: str, one: Proposal) -> str:
     """Return the text of a monitor file with one more predicate."""
     gain = f"log loss {-one.gain.value:+.4f}, p = {one.p_value:.2g}"
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / config.name
-        path.write_bytes(text.encode("utf-8"))
-        taken = parse_document(text, config).data
-        name = _name(one.cut.text, {*taken.get("signals", {}), *taken.get("predicates", {})})
-        _, after = with_predicate(path, name, one.cut.text, gain)
-    return after
+    taken = parse_document(text, config).data
+    name = _name(one.cut.text, {*taken.get("signals", {}), *taken.get("predicates", {})})
+    return with_predicate(config, text, name, one.cut.text, gain)
 
 
 def _name(condition: str, taken: set[str]) -> str:

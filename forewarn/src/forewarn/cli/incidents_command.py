@@ -17,9 +17,9 @@ from forewarn.assessment.incidents import (
     read_incident,
     write_label,
 )
+from forewarn.assessment.replay import Replaying, replay_recordings
 from forewarn.cli.common import add_allow_missing, add_model, write_report
 from forewarn.cli.output import Output
-from forewarn.cli.replay_command import replay_all
 from forewarn.config.black_box import said
 from forewarn.errors import InputError
 from forewarn.monitoring.loading import make_monitor
@@ -179,16 +179,11 @@ def _reports(found: Sequence[Incident], options: Options, output: Output) -> dic
     from forewarn.reports.html import render
 
     monitor, model = make_monitor(config, options.model)
+    known = model.provenance if model else ()
+    how = Replaying(monitor, known, options.allow_missing, keep_signals=True)
     pages = {}
     for incident in found:
-        runs = replay_all(
-            monitor,
-            [incident.path],
-            output,
-            learned_from=model.provenance if model else (),
-            allow_missing=options.allow_missing,
-            keep_signals=True,
-        )
+        runs = replay_recordings(how, [incident.path], bars=output.progress)
         page = folder / f"{incident.path.stem}.html"
         write_report(page, render(monitor, model, runs, opens_ns=incident.first.time_ns), output)
         pages[incident.path] = page

@@ -6,15 +6,14 @@ import argparse
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from forewarn.cli.common import (
     add_allow_missing,
     add_recordings,
+    at_least_one,
     hertz_or_steps,
     positive_number,
-    whole_number,
 )
 from forewarn.cli.drafting.draft import draft
 from forewarn.cli.drafting.writing import compose, written
@@ -28,7 +27,7 @@ from forewarn.files.outputs import check_output, write_output
 from forewarn.logic.specification import compile_spec
 from forewarn.recordings import JsonTrace, open_recording
 from forewarn.recordings.given import existing_recordings
-from forewarn.recordings.interface import Recording, is_timed
+from forewarn.recordings.interface import Recording
 
 MOST = 200
 """Recordings that are looked at: all of them are open at once."""
@@ -85,7 +84,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--property", metavar="NAME", help="with --improve: whose risk (the file's first property)"
     )
-    at_least_one = partial(whole_number, least=1)
     parser.add_argument(
         "--most",
         type=at_least_one,
@@ -125,14 +123,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: Options, output: Output) -> int:
     """Draft, check and write the file, or propose predicates for one."""
     check_output(options.output)
-    if options.improve is not None:
-        return _improve(options, options.improve, output)
-    if options.output is None:
+    if options.improve is None and options.output is None:
         raise InputError("is missing", key="-o", accepted="the monitor file to write")
-    if options.output.is_file() and not options.force:
+    if options.output is not None and options.output.is_file() and not options.force:
         raise InputError(
             "exists already", file=options.output, accepted="a new name, or --force to overwrite"
         )
+    if options.improve is not None:
+        recordings = existing_recordings(options.recordings, load_spec(options.improve))
+        run_improvement(
+            options.improve,
+            recordings,
+            options.output,
+            options.property,
+            options.most,
+            options.tries,
+            output,
+            allow_missing=options.allow_missing,
+        )
+    elif options.output is not None:
+        _draft(options, options.output, output)
+    return 0
+
+
+def _draft(options: Options, target: Path, output: Output) -> None:
+    """Draft, check and write a monitor file."""
     paths = existing_recordings(options.recordings)
     if len(paths) > MOST:
         output.note(f"note: {len(paths) - MOST} more recordings are not looked at")
@@ -152,16 +167,16 @@ def run(options: Options, output: Output) -> int:
     if options.rate is None and not (found.timed or found.calls):
         warnings.append("no line has a time: each is a step (for ticks, call the seconds t)")
     text = compose(found)
-    compile_spec(parse_spec(parse_document(text, options.output)))
-    write_output(options.output, text)
+    compile_spec(parse_spec(parse_document(text, target)))
+    write_output(target, text)
     for warning in warnings:
         output.warn(warning)
     signals = written(found)
     named = ", ".join(signal.name for signal in signals)
-    output.say(f"{plural(len(signals), 'signal')} ({named}) -> {options.output}")
+    output.say(f"{plural(len(signals), 'signal')} ({named}) -> {target}")
     output.emit(
         {
-            "file": options.output,
+            "file": target,
             "signals": {
                 signal.name: {
                     "topic": signal.topic,
@@ -174,33 +189,14 @@ def run(options: Options, output: Output) -> int:
             "unused_topics": [t.info.name for t in found.topics if t.fields or t.info.error],
         }
     )
-    return 0
 
 
 def _rate_of(recordings: Sequence[Recording]) -> Rate:
     """Return the default rate, or that of a trace's lines if it is lower, but 1 at the least."""
-    if not is_timed(recordings[0]):
+    if not recordings[0].timed:
         return "steps"
     seconds = sum(one.duration for one in recordings)
     if not isinstance(recordings[0], JsonTrace) or seconds <= 0:
         return DEFAULT_RATE
     lines = sum(one.count - 1 for one in recordings)
     return float(min(DEFAULT_RATE, max(1, round(lines / seconds))))
-
-
-def _improve(options: Options, config: Path, output: Output) -> int:
-    if options.output is not None and options.output.is_file() and not options.force:
-        raise InputError(
-            "exists already", file=options.output, accepted="a new name, or --force to overwrite"
-        )
-    run_improvement(
-        config,
-        existing_recordings(options.recordings, load_spec(config)),
-        options.output,
-        options.property,
-        options.most,
-        options.tries,
-        output,
-        allow_missing=options.allow_missing,
-    )
-    return 0

@@ -21,7 +21,7 @@ from forewarn.cli.estimates_step import estimates_record, print_estimates
 from forewarn.cli.groups import borrowed_record
 from forewarn.cli.output import Output
 from forewarn.cli.tables import changed
-from forewarn.errors import ModelError, plural
+from forewarn.errors import ModelError, located, plural
 from forewarn.models import CountModel, load_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.composition import in_words as composition_in_words
@@ -84,10 +84,8 @@ def run(options: Options, output: Output) -> int:
     monitor = compiled = None
     if options.config is not None:
         compiled = load_compiled(options.config, model)
-        try:
+        with located(ModelError, file=options.model):
             monitor = build_monitor(compiled, model)
-        except ModelError as error:
-            raise error.located(file=options.model) from error
     found = Requirement.of(options.epsilon, options.delta, compiled, options.per_transition).judge(
         model
     )

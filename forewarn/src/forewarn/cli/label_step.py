@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
-from forewarn.assessment.progress import overall
-from forewarn.cli.editing import put, with_predicate
+from forewarn.cli.editing import put, text_of, with_predicate
 from forewarn.cli.fleet import Readers
 from forewarn.cli.output import Output
 from forewarn.errors import ConfigError, plural
@@ -35,10 +33,8 @@ def run_label(
     folds: int,
     config: Path,
     readers: Readers,
-    output: Output,
     *,
     write: bool,
-    allow_missing: bool,
 ) -> int:
     """Read how runs ended, learn, show, and write if asked to; raises InputError."""
     signal = _signal(label, file, compiled, config)
@@ -52,14 +48,12 @@ def run_label(
             accepted=", ".join(names[:5]),
         )
     asked = [name for name in variables if name != label]
-    ends, grouping = [], grouping_of(compiled.spec)
-    with output.progress(f"reading {plural(len(recordings), 'recording')}") as tell:
-        work = (compiled, asked, signal, allow_missing, grouping)
-        reading = readers.executor.each(recordings, end_of, work, overall(recordings, tell))
-        with closing(reading):
-            for path, end in reading:
-                ends.append(end._replace(label=labels.get(name_of_run(path), end.label)))
-    readers.warn(output)
+    output, grouping = readers.output, grouping_of(compiled.spec)
+    read = readers.read(
+        recordings, end_of, compiled, asked, signal, readers.allow_missing, grouping
+    )
+    ends = [one._replace(label=labels.get(name_of_run(path), one.label)) for path, one in read]
+    readers.warn()
     if grouping is not None:
         groups = len({end.group for end in ends})
         output.note(f"note: {told_groups(len(ends), groups, ', '.join(grouping.keys))}")
@@ -68,7 +62,8 @@ def run_label(
     name, change = f"learned_{label}", ""
     if found.expression:
         remark = f"learned by `forewarn abstract --label`: {_accuracy(found)}; edit it as you like"
-        before, after = with_predicate(config, name, found.expression, remark)
+        before = text_of(config)
+        after = with_predicate(config, before, name, found.expression, remark)
         change = put(config, before, after, output, write=write)
     output.emit(
         {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,13 +35,11 @@ from forewarn.cli.common import (
     add_allow_missing,
     add_config,
     add_output,
-    add_part,
-    add_recordings,
     share,
 )
 from forewarn.cli.danger_step import print_scores, scores_record
 from forewarn.cli.estimates_step import estimates_record, print_estimates
-from forewarn.cli.fleet import FleetOptions, Readers, add_fleet, add_store, store_at
+from forewarn.cli.fleet import PartOptions, Readers, add_fleet, add_parts, add_store
 from forewarn.cli.groups import (
     add_grouping,
     group_file,
@@ -60,7 +58,6 @@ from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, load_model, save_model
 from forewarn.monitoring.loading import load_bare
 from forewarn.recordings.given import existing_recordings
-from forewarn.recordings.parts import Part
 from forewarn.signals.clock import Clock
 
 MANY = 20
@@ -89,16 +86,12 @@ examples: forewarn learn bags/ -c monitor.yaml -o monitor.model.json
 
 
 @dataclass(frozen=True)
-class Options(FleetOptions):
+class Options(PartOptions):
     """The arguments of ``learn``."""
 
-    recordings: list[Path]
-    begin: str | None
-    end: str | None
     config: Path
     output: Path
     add_to: list[Path]
-    store: Path | None
     group_by: str | None
     groups: str | None
     epsilon: float | None
@@ -108,14 +101,12 @@ class Options(FleetOptions):
     calibrate: list[Path]
     calibration: str | None
     incidents: list[Path]
-    allow_missing: bool
     censoring: Censoring
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_recordings(parser)
-    add_part(parser)
+    add_parts(parser)
     add_config(parser)
     add_output(parser, "model")
     parser.add_argument(
@@ -158,20 +149,17 @@ def _learn(options: Options, output: Output) -> int:
     grouping = grouping_of(options.group_by, options.groups)
     if grouping is not None:
         check_output(group_file(options.output, "any"))
-    recordings = existing_recordings(
-        options.recordings, compiled.spec, Part(options.begin, options.end)
-    )
+    recordings = options.existing(compiled.spec)
     requirement = Requirement.of(options.epsilon, options.delta, compiled, options.per_transition)
     others = [load_model(path) for path in options.add_to]
     held_out = existing_recordings(options.calibrate, compiled.spec)
-    readers = Readers(options, [*recordings, *held_out])
+    readers = Readers(options, [*recordings, *held_out], output)
     learned = learn_model(
         compiled,
         recordings,
         others=others,
         executor=readers.executor,
-        store=store_at(options.store),
-        apart=False,
+        store=readers.store,
         allow_missing=options.allow_missing,
         until=requirement if _asked(options) else None,
         grouping=grouping,
@@ -185,13 +173,11 @@ def _learn(options: Options, output: Output) -> int:
             learned.model,
             held_out,
             method,
-            output,
-            readers.executor,
-            allow_missing=options.allow_missing,
+            readers,
             weigh=options.censoring == "weigh",
             incidents=incidents,
         )
-    readers.warn(output)
+    readers.warn()
     save_model(model, options.output)
     for name, group in (learned.groups.models if learned.groups else {}).items():
         save_model(group, group_file(options.output, name))
@@ -308,9 +294,9 @@ def _by_default(compiled: CompiledSpec) -> list[str]:
 
 def _print_recordings(reports: Sequence[RecordingReport], clock: Clock, output: Output) -> None:
     """Print what was counted in each recording, and in all."""
-    rows = [_row(report, clock) for report in reports]
+    rows = [_row(report.provenance.recording, [report], clock) for report in reports]
     if len(rows) > 1:
-        rows.append(_total(reports, clock))
+        rows.append(_row("all", reports, clock))
     columns = (
         "recording", ">length", f">{clock.noun}s", ">known", ">inactive", ">intervened", ">gaps",
         ">transitions",
@@ -337,34 +323,19 @@ def _stopped(learned: Learned, share: float) -> str:
     )
 
 
-def _row(report: RecordingReport, clock: Clock) -> list[str]:
-    counts, source = report.counts, report.provenance
-    known = 1 - counts.unknown / counts.ticks if counts.ticks else None
+def _row(name: str, reports: Sequence[RecordingReport], clock: Clock) -> list[str]:
+    """Return what was counted in some recordings."""
+    ticks = sum(one.counts.ticks for one in reports)
+    unknown = sum(one.counts.unknown for one in reports)
     return [
-        source.recording,
-        clock.span(source.duration),
-        str(counts.ticks),
-        share(known),
-        str(report.inactive),
-        str(counts.intervened),
-        str(counts.gaps),
-        str(source.transitions),
-    ]
-
-
-def _total(reports: Iterable[RecordingReport], clock: Clock) -> list[str]:
-    parts = list(reports)
-    ticks = sum(part.counts.ticks for part in parts)
-    unknown = sum(part.counts.unknown for part in parts)
-    return [
-        "all",
-        clock.span(sum(part.provenance.duration for part in parts)),
+        name,
+        clock.span(sum(one.provenance.duration for one in reports)),
         str(ticks),
         share(1 - unknown / ticks if ticks else None),
-        str(sum(part.inactive for part in parts)),
-        str(sum(part.counts.intervened for part in parts)),
-        str(sum(part.counts.gaps for part in parts)),
-        str(sum(part.provenance.transitions for part in parts)),
+        str(sum(one.inactive for one in reports)),
+        str(sum(one.counts.intervened for one in reports)),
+        str(sum(one.counts.gaps for one in reports)),
+        str(sum(one.provenance.transitions for one in reports)),
     ]
 
 

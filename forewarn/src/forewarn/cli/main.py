@@ -137,9 +137,8 @@ def _run(given: Sequence[str], interrupt: Interrupt) -> int:
         aside=is_stdout(getattr(namespace, "output", None)),
     )
     try:
-        options = command.Options(
-            **{field.name: getattr(namespace, field.name) for field in fields(command.Options)}
-        )
+        told, known = vars(namespace), {field.name for field in fields(command.Options)}
+        options = command.Options(**{name: told[name] for name in known & told.keys()})
         code: int = command.run(options, output)
         sys.stdout.flush()
     except ForewarnError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from forewarn.cli.common import add_output
 from forewarn.cli.output import Output
-from forewarn.errors import ModelError, plural
+from forewarn.errors import ModelError, located, plural
 from forewarn.files.outputs import check_output
 from forewarn.learning.copies import counted_twice
 from forewarn.models import CountModel, load_model, merge_models, save_model
@@ -43,10 +43,8 @@ def run(options: Options, output: Output) -> int:
     models: list[CountModel] = []
     for path in options.models:
         model = load_model(path)
-        try:
+        with located(ModelError, file=path):
             merge_models([*models[:1], model])
-        except ModelError as error:
-            raise error.located(file=path) from error
         models.append(model)
         if model.recalibration:
             output.note(f"note: the calibration in {path} is left out: it was fitted to it alone")

@@ -18,7 +18,7 @@ from forewarn.checking.computation_tree import (
     judge_branches,
 )
 from forewarn.checking.ctl import CtlFormula, is_ctl, names_in, parse
-from forewarn.cli.common import RECORDINGS_HELP, add_top, whole_number
+from forewarn.cli.common import RECORDINGS_HELP, add_top, at_least_one
 from forewarn.cli.output import Output
 from forewarn.cli.run_sources import PlanRuns, RecordedRuns, RunSource
 from forewarn.cli.tables import changed
@@ -78,14 +78,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by", metavar="FIELD", help="a field of the plans: one tree for each of its values"
     )
     parser.add_argument(
-        "--most-nodes", type=_positive, default=MOST_NODES, metavar="N",
+        "--most-nodes", type=at_least_one, default=MOST_NODES, metavar="N",
         help=f"nodes of a tree before it is refused (default: {MOST_NODES})",
     )  # fmt: skip
     add_top(parser, "broken branches")
-
-
-def _positive(text: str) -> int:
-    return whole_number(text, 1)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from forewarn.cli.asking import ASKED, AskingOptions, add_endpoint, ask_for, check_asking
 from forewarn.cli.output import Output
 from forewarn.cli.plan_check_command import add_rules, read_rules
-from forewarn.errors import InputError
+from forewarn.errors import located
 from forewarn.plans.prompts import KINDS, ask, plan_in
 from forewarn.plans.readers import read_records
 
@@ -53,8 +53,6 @@ def run(options: Options, output: Output) -> int:
     chats: list[dict[str, Any]] = []
     for path in options.tasks:
         for number, record in enumerate(read_records(path)):
-            try:
+            with located(file=f"{path}: task {number + 1}"):
                 chats += ask(record, rules)
-            except InputError as error:
-                raise error.located(file=f"{path}: task {number + 1}") from None
     return ask_for(options, chats, f"prompts ({', '.join(KINDS)})", output, plan_in)

@@ -12,7 +12,7 @@ from typing import Any
 
 from forewarn.cli.common import add_top
 from forewarn.cli.output import Output, json_value
-from forewarn.errors import InputError
+from forewarn.errors import located
 from forewarn.files.outputs import check_output, write_output
 from forewarn.plans.actions import load_actions
 from forewarn.plans.judge import Judgement, judge
@@ -159,10 +159,8 @@ def _judged(paths: list[Path], rules: Rules, output: Output) -> Iterator[Judgeme
     with output.progress("judging plans") as bar:
         for at, path in enumerate(paths):
             for plan in read_plans(path):
-                try:
+                with located(file=path):
                     yield judge(plan, rules)
-                except InputError as error:
-                    raise error.located(file=path) from None
             bar(at + 1, len(paths))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from forewarn.cli.output import Output
+from forewarn.cli.fleet import Readers
 from forewarn.config import MonitorSpec
 from forewarn.errors import RecordingError, plural
 from forewarn.learning.copies import Copies
@@ -23,8 +23,7 @@ def without_known(
     name: str,
     consequence: str,
     accepted: str,
-    output: Output,
-    executor: Executor,
+    readers: Readers,
 ) -> dict[Path, Identity]:
     """Return the recordings that a model was not learned from, nor calibrated on, `in_order`.
 
@@ -46,7 +45,7 @@ def without_known(
     learned = {source.digest for source in model.provenance if source.digest}
     kept: dict[Path, Identity] = {}
     known: dict[Path, str] = {}
-    with closing(executor.each(recordings, identity_of, (grouping_of(spec),))) as reading:
+    with closing(readers.executor.each(recordings, identity_of, (grouping_of(spec),))) as reading:
         for path, identity in reading:
             if identity.digest in mended:
                 known[path] = "calibrated on"
@@ -64,7 +63,9 @@ def without_known(
     if known:
         path, verb = next(iter(known.items()))
         more = f", and {plural(len(known) - 1, 'more run')}" if len(known) > 1 else ""
-        output.warn(f"left out: {path.name}{more}: {name} was {verb} runs that hold the same data")
+        readers.output.warn(
+            f"left out: {path.name}{more}: {name} was {verb} runs that hold the same data"
+        )
     groups = _groups_of(model)
     for path, identity in kept.items():
         if (group := identity.cluster) in groups:

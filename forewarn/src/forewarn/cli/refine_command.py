@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forewarn.checking.process_query import parse_process_query
-from forewarn.cli.common import add_report, recording_path, write_report
+from forewarn.cli.common import add_report, at_least_one, recording_path, write_report
 from forewarn.cli.fleet import Readers
 from forewarn.cli.growing import (
     RunsRead,
     TreeOptions,
     add_tree_arguments,
-    at_least_one,
     chosen_variables,
     put_tree,
     read_runs,
@@ -106,9 +105,9 @@ def run(options: Options, output: Output) -> int:
     recordings = existing_recordings(options.recordings, compiled.spec)
     held_out = existing_recordings(options.held_out, compiled.spec)
     paths = [*recordings, *held_out]
-    readers = Readers(options, paths)
-    read = read_runs(paths, options, compiled, variables, readers.executor, output, goal)
-    readers.warn(output)
+    readers = Readers(options, paths, output)
+    read = read_runs(paths, options, compiled, variables, readers, goal)
+    readers.warn()
     is_tried = _held_out(read, recordings, held_out)
     runs = [episodes for episodes, tried in zip(read.runs, is_tried, strict=True) if not tried]
     variables = running_variables(runs, variables, output)

@@ -6,36 +6,29 @@ import argparse
 import io
 import json
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal, TextIO
 
 import zstandard
 
-from forewarn.assessment.replay import RecordedRun, Replaying, replay_recordings, weighted_runs
+from forewarn.assessment.replay import Replaying, weighted_runs
 from forewarn.assessment.results import result
 from forewarn.cli.common import (
     add_allow_missing,
     add_config,
     add_model,
-    add_part,
-    add_recordings,
     add_report,
     write_report,
 )
-from forewarn.cli.fleet import FleetOptions, Readers, add_fleet
+from forewarn.cli.fleet import PartOptions, Readers, add_fleet, add_parts
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import mended_on
 from forewarn.cli.tables import print_runs
 from forewarn.files.outputs import OutputFile, check_output
-from forewarn.learning.executors import Executor
-from forewarn.models import Provenance
 from forewarn.monitoring.loading import make_monitor
-from forewarn.monitoring.step import Monitor
-from forewarn.recordings.given import existing_recordings
-from forewarn.recordings.parts import Part
 
 DESCRIPTION = """\
 Run the monitor over recordings, tick by tick, with the code that runs live: the same recording
@@ -62,17 +55,13 @@ Censoring = Literal["drop", "weigh"]
 
 
 @dataclass(frozen=True)
-class Options(FleetOptions):
+class Options(PartOptions):
     """The arguments of ``replay``."""
 
-    recordings: list[Path]
-    begin: str | None
-    end: str | None
     config: Path
     model: Path | None
     verdicts: Path | None
     report: Path | None
-    allow_missing: bool
     exit_zero: bool
     whole_leads: bool
     censoring: Censoring
@@ -80,8 +69,7 @@ class Options(FleetOptions):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_recordings(parser)
-    add_part(parser)
+    add_parts(parser)
     add_config(parser)
     add_model(parser)
     parser.add_argument(
@@ -127,27 +115,28 @@ def run(options: Options, output: Output) -> int:
         output.note(f"note: {note}")
     if model is None:
         output.note("note: without a model there are verdicts but no risk; give one with -m")
-    recordings = existing_recordings(
-        options.recordings, monitor.spec, Part(options.begin, options.end)
-    )
-    readers = Readers(options, recordings)
+    recordings = options.existing(monitor.spec)
+    readers = Readers(options, recordings, output)
     for path in mended_on(recordings, model, readers.executor):
         output.warn(
             f"{path.name}: the model was calibrated on this very recording: its Brier score and "
             "ECE flatter the model"
         )
-    runs = replay_all(
+    how = Replaying(
         monitor,
-        recordings,
-        output,
-        readers.executor,
-        learned_from=model.provenance if model else (),
-        allow_missing=options.allow_missing,
+        model.provenance if model else (),
+        options.allow_missing,
         keep_signals=options.report is not None,
-        verdicts=options.verdicts,
         whole_leads=options.whole_leads,
+        lines=options.verdicts is not None,
     )
-    readers.warn(output)
+    if options.verdicts is None:
+        runs = readers.replay(how, recordings)
+    else:
+        with nullcontext(sys.stdout) if to_stdout else OutputFile(options.verdicts) as stream:
+            write = partial(_write, stream, named=len(recordings) > 1)
+            runs = readers.replay(how, recordings, write)
+    readers.warn()
     if options.censoring == "weigh":
         runs = weighted_runs(runs)
     print_runs(monitor, runs, output)
@@ -162,41 +151,10 @@ def run(options: Options, output: Output) -> int:
     return 1 if findings and not options.exit_zero else 0
 
 
-def replay_all(
-    monitor: Monitor,
-    recordings: Sequence[Path],
-    output: Output,
-    executor: Executor | None = None,
-    *,
-    learned_from: Sequence[Provenance] = (),
-    allow_missing: bool = False,
-    keep_signals: bool = False,
-    verdicts: Path | None = None,
-    whole_leads: bool = False,
-) -> list[RecordedRun]:
-    """Replay recordings, with a bar."""
-    how = Replaying(
-        monitor, learned_from, allow_missing, keep_signals, whole_leads, verdicts is not None
-    )
-    with nullcontext() if verdicts is None else _lines(verdicts) as stream:
-
-        def write(path: Path, lines: bytes) -> None:
-            assert stream is not None
-            if len(recordings) > 1:
-                stream.write(json.dumps({"recording": str(path)}) + "\n")
-            packed = zstandard.ZstdDecompressor().stream_reader(lines, read_across_frames=True)
-            for line in io.TextIOWrapper(packed, encoding="utf-8", newline=""):
-                stream.write(line)
-
-        return replay_recordings(
-            how,
-            recordings,
-            executor=executor,
-            on_lines=None if stream is None else write,
-            bars=output.progress,
-        )
-
-
-def _lines(path: Path) -> AbstractContextManager[OutputFile | TextIO]:
-    """Return the stream that verdicts go to."""
-    return nullcontext(sys.stdout) if path == _STDOUT else OutputFile(path)
+def _write(stream: OutputFile | TextIO, path: Path, lines: bytes, *, named: bool) -> None:
+    """Write the verdicts of a recording, behind its name if it is one of several."""
+    if named:
+        stream.write(json.dumps({"recording": str(path)}) + "\n")
+    packed = zstandard.ZstdDecompressor().stream_reader(lines, read_across_frames=True)
+    for line in io.TextIOWrapper(packed, encoding="utf-8", newline=""):
+        stream.write(line)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forewarn.assessment.judged_runs import judge_run
+from forewarn.assessment.replay import Replaying
 from forewarn.assessment.results import result
 from forewarn.cli.anomalies_command import TOP, drift_of, read_surprises
 from forewarn.cli.common import (
@@ -15,25 +16,19 @@ from forewarn.cli.common import (
     add_config,
     add_model,
     add_output,
-    add_part,
-    add_recordings,
     add_top,
 )
-from forewarn.cli.fleet import FleetOptions, Readers, add_fleet
+from forewarn.cli.fleet import PartOptions, Readers, add_fleet, add_parts
 from forewarn.cli.fleet_report import FleetReport
 from forewarn.cli.groups import add_grouping, grouping_of
 from forewarn.cli.output import Output
-from forewarn.cli.replay_command import replay_all
 from forewarn.errors import InputError
 from forewarn.files.outputs import check_output, write_output
-from forewarn.learning.executors import Executor
 from forewarn.learning.refinement_file import load_refinement
 from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.live_anomaly import Detector
 from forewarn.monitoring.loading import load_compiled, make_monitor
 from forewarn.monitoring.surprise import predictor_of
-from forewarn.recordings.given import existing_recordings
-from forewarn.recordings.parts import Part
 from forewarn.reports.html import render
 from forewarn.reports.learned import refinement_parts
 from forewarn.reports.surprise import Surprise, surprise_parts
@@ -56,12 +51,9 @@ examples: forewarn report held_out.mcap -c monitor.yaml -m monitor.model.json -o
 
 
 @dataclass(frozen=True)
-class Options(FleetOptions):
+class Options(PartOptions):
     """The arguments of ``report``."""
 
-    recordings: list[Path]
-    begin: str | None
-    end: str | None
     config: Path
     model: Path | None
     output: Path
@@ -71,13 +63,11 @@ class Options(FleetOptions):
     groups: str | None
     clips: Path | None
     top: int
-    allow_missing: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_recordings(parser)
-    add_part(parser)
+    add_parts(parser)
     add_config(parser)
     add_model(parser)
     add_output(parser, "HTML")
@@ -111,10 +101,8 @@ def run(options: Options, output: Output) -> int:
     _check_fleet(options)
     refinement = None if options.refinement is None else load_refinement(options.refinement)
     monitor, model = make_monitor(options.config, options.model)
-    recordings = existing_recordings(
-        options.recordings, monitor.spec, Part(options.begin, options.end)
-    )
-    readers = Readers(options, recordings)
+    recordings = options.existing(monitor.spec)
+    readers = Readers(options, recordings, output)
     grouping = grouping_of(options.group_by, options.groups)
     if options.fleet:
         compiled = load_compiled(options.config, model)
@@ -122,22 +110,16 @@ def run(options: Options, output: Output) -> int:
             monitor, model, compiled, options.output, options.clips, options.top or sys.maxsize,
             grouping, options.allow_missing,
         )  # fmt: skip
-        fleet.write(recordings, readers, output)
+        fleet.write(recordings, readers)
         return 0
-    runs = replay_all(
-        monitor,
-        recordings,
-        output,
-        readers.executor,
-        learned_from=model.provenance if model else (),
-        allow_missing=options.allow_missing,
-        keep_signals=True,
-    )
-    readers.warn(output)
+    known = model.provenance if model else ()
+    how = Replaying(monitor, known, options.allow_missing, keep_signals=True)
+    runs = readers.replay(how, recordings)
+    readers.warn()
     further = [] if refinement is None else refinement_parts(refinement)
     if monitor.detector is not None:
         compiled = load_compiled(options.config, model)
-        found = _surprise(monitor.detector, compiled, recordings, options, output, readers.executor)
+        found = _surprise(monitor.detector, compiled, recordings, readers)
         further += surprise_parts(found, compiled)
     write_output(options.output, render(monitor, model, runs, further))
     output.say(f"report: {options.output}")
@@ -159,21 +141,11 @@ def _surprise(
     detector: Detector,
     compiled: CompiledSpec,
     recordings: list[Path],
-    options: Options,
-    output: Output,
-    executor: Executor,
+    readers: Readers,
 ) -> Surprise:
     """Judge the runs by what the monitor file names for live ones."""
     calibration = detector.calibration
     predictor = predictor_of(detector.predictor.model, calibration.what)
-    runs = read_surprises(
-        recordings,
-        compiled,
-        predictor,
-        calibration.what,
-        executor,
-        output,
-        allow_missing=options.allow_missing,
-    )
+    runs = read_surprises(recordings, compiled, predictor, calibration.what, readers)
     judged = [judge_run(one, predictor, calibration, TOP) for one in runs if one.surprises]
     return Surprise(judged, calibration, drift_of(judged, calibration, predictor))

@@ -12,7 +12,7 @@ import numpy as np
 from forewarn.checking.computation_tree import Indices
 from forewarn.checking.ctl import Mask
 from forewarn.cli.output import Output
-from forewarn.errors import CheckingError, InputError
+from forewarn.errors import CheckingError, located
 from forewarn.learning.observing import observe
 from forewarn.logic.syntax import is_propositional
 from forewarn.monitoring.loading import load_compiled
@@ -130,10 +130,8 @@ class PlanRuns:
         for name in sorted(names):
             rule = self.named.get(name)
             if rule is None:
-                try:
+                with located(key=name):
                     rule = parse_rule(name)
-                except InputError as error:
-                    raise error.located(key=name) from None
             if not is_propositional(rule.formula):
                 raise CheckingError(
                     f"{name!r} speaks of time", accepted="CTL around statements about one moment"

@@ -103,14 +103,14 @@ def _cells(monitor: Monitor, run: RecordedRun, event: Alert | Violation, state: 
 
 def _print_scores(
     found: Sequence[Score],
-    agreement: Sequence[Calibration | None],
+    calibrated: Sequence[Calibration | None],
     raw: Sequence[Calibration | None],
     clock: Clock,
     output: Output,
 ) -> None:
     rows = []
     mended = any(before is not None for before in raw)
-    for score, calibration, before in zip(found, agreement, raw, strict=True):
+    for score, calibration, before in zip(found, calibrated, raw, strict=True):
         per_hour = score.false_alarms_per_hour
         rows.append(
             [
@@ -127,8 +127,8 @@ def _print_scores(
                 share(score.alert_share),
                 share(score.precision),
                 share(score.recall),
-                *_agreement(calibration),
-                *(_agreement(before) if mended else ()),
+                *agreement(calibration),
+                *(agreement(before) if mended else ()),
             ]
         )
     columns = (
@@ -152,5 +152,6 @@ def _print_scores(
     output.say(f"{clock.span(hours * 3600)} watched")
 
 
-def _agreement(found: Calibration | None) -> tuple[str, str]:
+def agreement(found: Calibration | None) -> tuple[str, str]:
+    """Return Brier score and expected calibration error for a table."""
     return ("-", "-") if found is None else (f"{found.brier:.4f}", f"{found.expected_error:.4f}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from forewarn.assessment.episodes import ScoredRun
@@ -20,18 +19,16 @@ from forewarn.cli.common import (
     add_folds,
     add_incidents,
     add_model,
-    add_part,
     add_plot,
     add_properties,
-    add_recordings,
+    at_least_one,
     labelled,
     positive_number,
     probability,
-    whole_number,
     write_report,
 )
 from forewarn.cli.editing import KeyPath, difference, edited, put
-from forewarn.cli.fleet import FleetOptions, Readers, add_fleet, add_store, store_at
+from forewarn.cli.fleet import PartOptions, Readers, add_fleet, add_parts, add_store
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import identified
 from forewarn.cli.tune_output import print_tuning, record, summary
@@ -39,12 +36,9 @@ from forewarn.cli.tune_runs import blocked_runs, folded_runs, held_out_runs
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.errors import ConfigError, plural
 from forewarn.files.outputs import check_output
-from forewarn.learning.executors import Executor
 from forewarn.logic.specification import compile_spec
 from forewarn.monitoring.incident_file import PREFIX
 from forewarn.monitoring.step import Monitor
-from forewarn.recordings.given import existing_recordings
-from forewarn.recordings.parts import Part
 from forewarn.signals.clock import Clock
 
 DESCRIPTION = """\
@@ -73,12 +67,9 @@ examples: forewarn tune held_out/ -c monitor.yaml -m model.json --false-alarms-p
 
 
 @dataclass(frozen=True)
-class Options(FleetOptions):
+class Options(PartOptions):
     """The arguments of ``tune``."""
 
-    recordings: list[Path]
-    begin: str | None
-    end: str | None
     config: Path
     model: Path | None
     properties: list[str]
@@ -91,17 +82,14 @@ class Options(FleetOptions):
     folds: int | None
     blocks: float | None
     least_violations: int
-    store: Path | None
     write: bool
     plot: Path | None
     incidents: list[Path]
-    allow_missing: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    add_recordings(parser)
-    add_part(parser)
+    add_parts(parser)
     add_config(parser)
     add_model(parser)
     _add_wish(parser)
@@ -156,14 +144,14 @@ def _add_wish(parser: argparse.ArgumentParser) -> None:
     add_alert_share(parser)
     parser.add_argument(
         "--least-violations",
-        type=partial(whole_number, least=1),
+        type=at_least_one,
         default=LEAST_VIOLATIONS,
         metavar="N",
         help=f"recommend nothing from fewer violations ({LEAST_VIOLATIONS})",
     )
     parser.add_argument(
         "--enter",
-        type=partial(whole_number, least=1),
+        type=at_least_one,
         action="append",
         default=[],
         metavar="N",
@@ -176,7 +164,7 @@ def run(options: Options, output: Output) -> int:
     check_output(options.plot, options.config if options.write else None)
     spec = load_spec(options.config)
     names = _chosen(options, spec)
-    recordings = existing_recordings(options.recordings, spec, Part(options.begin, options.end))
+    recordings = options.existing(spec)
     for path in recordings:
         if path.name.startswith(PREFIX):
             output.warn(
@@ -185,9 +173,9 @@ def run(options: Options, output: Output) -> int:
             )
     _check_blocks(options, spec)
     incidents = labelled(options.incidents, output)
-    readers = Readers(options, recordings)
-    monitor, runs, clusters = _runs(options, spec, recordings, readers.executor, output)
-    readers.warn(output)
+    readers = Readers(options, recordings, output)
+    monitor, runs, clusters = _runs(options, spec, recordings, readers)
+    readers.warn()
     for line in remarks_on(runs):
         output.note(line)
     goal = _goal(options, monitor.clock, clusters)
@@ -249,11 +237,9 @@ def _runs(
     options: Options,
     spec: MonitorSpec,
     recordings: Sequence[Path],
-    executor: Executor,
-    output: Output,
+    readers: Readers,
 ) -> tuple[Monitor, list[RecordedRun], tuple[str, ...]]:
     """Replay, and return the group of each run as well; none if the monitor file has no groups."""
-    missing, store = options.allow_missing, store_at(options.store)
     grouped = spec.learning.together is not None
     # Without the model: what was fitted is fitted anew for each fold.
     compiled = compile_spec(spec)
@@ -262,37 +248,18 @@ def _runs(
             compiled,
             options.model,
             recordings,
-            executor,
-            output,
+            readers,
             accepted="-m FILE, a model that the monitor file names, or --folds to learn from these "
             "recordings in turn",
-            allow_missing=missing,
         )
         return monitor, runs, tuple(clusters) if grouped else ()
-    known = identified(recordings, compiled.spec, executor)
+    known = identified(recordings, compiled.spec, readers.executor)
     folded = {path: identity.cluster for path, identity in known.items()}
     if options.blocks is None:
-        (found,) = folded_runs(
-            compiled,
-            folded,
-            options.folds,
-            executor,
-            output,
-            store=store,
-            allow_missing=missing,
-        )
+        (found,) = folded_runs(compiled, folded, options.folds, readers)
     else:
-        found = blocked_runs(
-            compiled,
-            [*folded],
-            options.folds,
-            options.blocks,
-            executor,
-            output,
-            store=store,
-            allow_missing=missing,
-        )
-    output.note(
+        found = blocked_runs(compiled, [*folded], options.folds, options.blocks, readers)
+    readers.output.note(
         "note: every run was judged by a model learned from the other folds, not by the one that "
         "will be in use: nothing is proven of that one"
     )

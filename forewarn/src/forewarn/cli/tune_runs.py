@@ -10,17 +10,14 @@ import numpy as np
 
 from forewarn.assessment.danger import fit_scores
 from forewarn.assessment.outcome_counts import watch_for
-from forewarn.assessment.replay import RecordedRun
-from forewarn.cli.output import Output
+from forewarn.assessment.replay import RecordedRun, Replaying
+from forewarn.cli.fleet import Readers
 from forewarn.cli.purposes import without_known
-from forewarn.cli.replay_command import replay_all
 from forewarn.config.sections import Estimator
-from forewarn.errors import InputError, ModelError, plural
+from forewarn.errors import InputError, ModelError, located, plural
 from forewarn.learning.copies import Copies
-from forewarn.learning.executors import Executor
 from forewarn.learning.folds import dealt
 from forewarn.learning.pipeline import learn
-from forewarn.learning.shard_store import ShardStore
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, merge_models
 from forewarn.monitoring.build import build_for_decisions, compile_for
@@ -32,11 +29,9 @@ def held_out_runs(
     compiled: CompiledSpec,
     model: Path | None,
     recordings: Sequence[Path],
-    executor: Executor,
-    output: Output,
+    readers: Readers,
     *,
     accepted: str,
-    allow_missing: bool = False,
     keep_signals: bool = False,
 ) -> tuple[Monitor, list[RecordedRun], list[str]]:
     """Replay recordings with a model that has not seen them, and tell the group of each run.
@@ -71,16 +66,12 @@ def held_out_runs(
         "thresholds chosen on it would promise too much",
         "recordings that were kept back, or --folds K to learn from all but one part of them in "
         "turn",
-        output,
-        executor,
+        readers,
     )
-    try:
+    with located(ModelError, file=path):
         monitor = build_for_decisions(compiled, counts)
-    except ModelError as error:
-        raise error.located(file=path) from error
-    runs = replay_all(
-        monitor, [*fresh], output, executor, allow_missing=allow_missing, keep_signals=keep_signals
-    )
+    how = Replaying(monitor, (), readers.allow_missing, keep_signals)
+    runs = readers.replay(how, [*fresh])
     return monitor, runs, [fresh[run.path].cluster for run in runs]
 
 
@@ -91,11 +82,8 @@ def folded_runs(
     compiled: CompiledSpec,
     clusters: Mapping[Path, str],
     folds: int,
-    executor: Executor,
-    output: Output,
+    readers: Readers,
     *,
-    store: ShardStore | None = None,
-    allow_missing: bool = False,
     keep_signals: bool = False,
     estimators: Sequence[Estimator] = (),
 ) -> list[Folded]:
@@ -105,8 +93,6 @@ def folded_runs(
     ----------
     clusters : mapping of Path to str
         The recordings, each with what it is left out with (`identified`).
-    store : ShardStore, optional
-        Where what each recording gives to models is kept.
     estimators : sequence of str
         Replay once with each of these as the estimator of all properties, learning only once; by
         default once with those of the monitor file.
@@ -137,9 +123,7 @@ def folded_runs(
         parts[fold].append(path)
     # Who counts for `auto` counts for all.
     counts_all = bool({*estimators} - {"chain"})
-    learned = _learned(
-        compiled, parts, executor, store, output, counts_all, allow_missing=allow_missing
-    )
+    learned = _learned(compiled, parts, readers, counts_all)
     found: list[Folded] = []
     for estimator in estimators or (None,):
         runs: dict[Path, RecordedRun] = {}
@@ -147,15 +131,8 @@ def folded_runs(
         for part, (own, model) in zip(parts, learned, strict=True):
             variant = own if estimator is None else with_estimator(own, estimator)
             monitor = build_for_decisions(variant, model)
-            told = replay_all(
-                monitor,
-                part,
-                output,
-                executor,
-                allow_missing=allow_missing,
-                keep_signals=keep_signals,
-            )
-            runs.update((run.path, run) for run in told)
+            how = Replaying(monitor, (), readers.allow_missing, keep_signals)
+            runs.update((run.path, run) for run in readers.replay(how, part))
         assert monitor is not None
         found.append((monitor, [runs[path] for path in clusters if path in runs]))
     return found
@@ -164,12 +141,8 @@ def folded_runs(
 def _learned(
     compiled: CompiledSpec,
     parts: Sequence[Sequence[Path]],
-    executor: Executor,
-    store: ShardStore | None,
-    output: Output,
+    readers: Readers,
     counts_all: bool,
-    *,
-    allow_missing: bool,
 ) -> list[tuple[CompiledSpec, CountModel]]:
     """Return for each part what was learned from the others, and the monitor file it belongs to.
 
@@ -177,20 +150,19 @@ def _learned(
     one part in turn. A copy of a recording would be judged by what was learned from the other one,
     whatever parts they are in; of runs of traces that are alike, one is learned from.
     """
-    copies = Copies(allowed=True)
+    copies, output = Copies(allowed=True), readers.output
+    executor, allow_missing = readers.executor, readers.allow_missing
 
     def counted(paths: Sequence[Path], own: CompiledSpec) -> CountModel:
-        watch = watch_for(with_estimator(own, "auto") if counts_all else own)
-        spec, abstraction = own.spec, own.abstraction
         return learn(
             paths,
-            spec,
-            abstraction,
+            own.spec,
+            own.abstraction,
             executor=executor,
             allow_missing=allow_missing,
-            watch=watch,
+            watch=watch_for(with_estimator(own, "auto") if counts_all else own),
             copies=copies,
-            store=store,
+            store=readers.store,
         ).model
 
     found: list[tuple[CompiledSpec, CountModel]] = []
@@ -242,11 +214,7 @@ def blocked_runs(
     recordings: Sequence[Path],
     folds: int,
     block: float,
-    executor: Executor,
-    output: Output,
-    *,
-    store: ShardStore | None = None,
-    allow_missing: bool = False,
+    readers: Readers,
 ) -> tuple[Monitor, list[RecordedRun]]:
     """Replay every block of the recordings with a model learned from the blocks of other folds.
 
@@ -263,19 +231,20 @@ def blocked_runs(
     found: list[list[RecordedRun]] = []
     monitor = None
     for fold in range(folds):
-        with output.progress(f"learning without fold {fold + 1} of {folds}"):
+        with readers.output.progress(f"learning without fold {fold + 1} of {folds}"):
             learned = learn(
                 recordings,
                 compiled.spec,
                 compiled.abstraction,
-                executor=executor,
-                allow_missing=allow_missing,
+                executor=readers.executor,
+                allow_missing=readers.allow_missing,
                 keep=Elsewhere(size, folds, fold),
                 watch=watch_for(compiled),
-                store=store,
+                store=readers.store,
             )
         monitor = build_for_decisions(compiled, learned.model)
-        found.append(replay_all(monitor, recordings, output, executor, allow_missing=allow_missing))
+        how = Replaying(monitor, allow_missing=readers.allow_missing)
+        found.append(readers.replay(how, recordings))
     assert monitor is not None
     return monitor, [_woven(runs, size) for runs in zip(*found, strict=True)]
 

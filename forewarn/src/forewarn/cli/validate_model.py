@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import TimeoutError
 from pathlib import Path
-from queue import Empty, Queue
-from threading import Thread
 
 from forewarn.assessment.sufficiency import horizons
 from forewarn.checking.numeric import risk_table
@@ -18,7 +17,7 @@ from forewarn.monitoring.anomaly_section import open_detector
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.footprint import growing_parts, memory_bound
 from forewarn.monitoring.model_fit import check_model
-from forewarn.monitoring.step import Monitor
+from forewarn.threads import in_background
 
 # Seconds after which one learns that a file takes long, and need not wait how long.
 SOLVING = 10.0
@@ -34,16 +33,18 @@ def against_model(
     spec = compiled.spec
     # Bounds by sampling say nothing more about whether the model fits, and take most of the time.
     solver = risk_table if spec.bounds.kind in ("credible", "clustered") else None
+    if isinstance(model, InputError):
+        yield Finding("error", str(model.located(file=path)))
+        return
     try:
-        if isinstance(model, InputError):
-            raise model
         check_model(compiled, model)
         open_detector(compiled, model)
-        monitor = _within(SOLVING, lambda: build_monitor(compiled, model, solver))
+        solving = in_background("solving", lambda: build_monitor(compiled, model, solver))
+        monitor = solving.result(SOLVING)
     except InputError as error:
         yield Finding("error", str(error.located(file=path)))
         return
-    if monitor is None:
+    except TimeoutError:
         longest = max((s.horizon for s in spec.properties.values()), default=0.0)
         yield Finding(
             "warning",
@@ -67,23 +68,3 @@ def against_model(
         yield Finding("note", f"{path}: {remark}")
     parts = growing_parts(spec, compiled.abstraction, monitor)
     yield Finding("note", f"{spec.file}: memory of a node: {memory_bound(parts)}")
-
-
-def _within(seconds: float, task: Callable[[], Monitor]) -> Monitor | None:
-    """Return what a task gives, or None if it takes longer; its thread then ends with us."""
-    results: Queue[Monitor | BaseException] = Queue()
-
-    def work() -> None:
-        try:
-            results.put(task())
-        except BaseException as error:
-            results.put(error)
-
-    Thread(target=work, name="solving", daemon=True).start()
-    try:
-        result = results.get(timeout=seconds)
-    except Empty:
-        return None
-    if isinstance(result, BaseException):
-        raise result
-    return result

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from forewarn.config import MonitorSpec
-from forewarn.errors import RecordingError
+from forewarn.errors import RecordingError, located
 from forewarn.learning.actions import ActionReader
 from forewarn.messages import MessageType
 from forewarn.models import Provenance
 from forewarn.plans.signals import plan_readers
 from forewarn.recordings import Recording
 from forewarn.recordings.by_name import samples_of
-from forewarn.recordings.interface import is_timed
 from forewarn.signals.clock import Clock
 from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Abstraction, Past, Seen
@@ -90,7 +89,7 @@ def check_playable(recording: Recording, clock: Clock) -> None:
         raise RecordingError(
             "the recording is empty", file=recording.path, accepted="at least one message"
         )
-    if clock.timed and not is_timed(recording):
+    if clock.timed and not recording.timed:
         raise RecordingError(
             "the lines have no time (key t)",
             file=recording.path,
@@ -142,7 +141,7 @@ def observe(
     )
     span = feed.moments.expected(recording.start_ns, recording.end_ns, recording.count)
     first = feed.moments.following(recording.start_ns)
-    try:
+    with located(RecordingError, file=recording.path):
         listened = actions.listen(samples, feed.moments)
         ticks = feed.play(listened, recording.start_ns, recording.end_ns)
         for snapshot in abstraction.outlook.over(feed.blocks(ticks)):
@@ -153,5 +152,3 @@ def observe(
             if progress is not None and tick % 64 == 0:
                 progress((tick - first) / span)
         recording.warnings += [note for note in feed.notes if note not in recording.warnings]
-    except RecordingError as error:
-        raise error.located(file=recording.path) from None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from forewarn.errors import ConfigError, InputError, ModelError
+from forewarn.errors import ConfigError, ModelError, located
 from forewarn.files.outputs import write_output
 from forewarn.learning.refined import (
     Answer,
@@ -85,10 +85,8 @@ def load_refinement(path: Path) -> Refinement:
         content = read_json(path)
     except ModelError as error:
         raise ModelError(error.problem, accepted=f"a {NOUN}", file=path, key=error.key) from error
-    try:
+    with located(file=path):
         return _parse(Reader(content, ""))
-    except InputError as error:
-        raise error.located(file=path) from error
 
 
 def _parse(reader: Reader) -> Refinement:

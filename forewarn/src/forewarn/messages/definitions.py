@@ -14,7 +14,7 @@ from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
-from forewarn.errors import suggestion
+from forewarn.errors import located, suggestion
 from forewarn.messages.schema import DefinitionError, Struct, build_struct
 
 Types = dict[str, Any]
@@ -229,10 +229,8 @@ def _installed(name: str) -> Types | None:
 
 
 def _parse_file(name: str, language: str, file: Path) -> Types:
-    try:
+    with located(DefinitionError, file=file):
         return _parse(name, language, file.read_text(encoding="utf-8", errors="replace"))
-    except DefinitionError as error:
-        raise error.located(file=file) from error
 
 
 def _select(name: str, types: Types) -> Types:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from forewarn.errors import ModelError
+from forewarn.errors import ModelError, located
 from forewarn.files.inputs import NotPlainFileError, open_plain
 from forewarn.states.interface import StateSpace
 from forewarn.states.kinds import parse_states
@@ -56,10 +56,8 @@ def read_json(path: Path | str, most: int = MAX_BYTES) -> Any:
         raise ModelError(
             f"cannot be read: {error}", accepted="a model file (JSON text)", file=file
         ) from error
-    try:
+    with located(ModelError, file=file):
         return parse_json(unpacked(raw, most))
-    except ModelError as error:
-        raise error.located(file=file) from error
 
 
 def unpacked(raw: bytes, most: int) -> bytes:
@@ -286,10 +284,8 @@ class Reader:
         """Return the code of the state whose text `key` stands at `path`."""
         if not isinstance(key, str):
             raise self.wrong(path, key, "a state's text")
-        try:
+        with located(ModelError, key=self._key(path)):
             return vocabulary.parse_key(key)
-        except ModelError as error:
-            raise error.located(key=self._key(path)) from error
 
     def pairs(self, key: str, n: int, high: int) -> Iterator[tuple[int, int]]:
         """Yield ``[index, count]`` items with distinct indices below `n`."""

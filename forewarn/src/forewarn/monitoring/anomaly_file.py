@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from forewarn.errors import InputError, ModelError
+from forewarn.errors import ModelError, located
 from forewarn.files.outputs import write_output
 from forewarn.models.checked_json import Reader, read_json
 from forewarn.monitoring.anomalies import RULES, Calibration, Checkpoint
@@ -49,10 +49,8 @@ def load_calibration(path: Path, model: str, abstraction: str) -> Calibration:
     except ModelError as error:
         accepted = "a file that `forewarn anomalies --save` wrote"
         raise ModelError(error.problem, accepted=accepted, file=path, key=error.key) from error
-    try:
+    with located(file=path):
         return check_calibration(content, model, abstraction)
-    except InputError as error:
-        raise error.located(file=path) from error
 
 
 def check_calibration(content: Any, model: str, abstraction: str) -> Calibration:

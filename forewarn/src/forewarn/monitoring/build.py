@@ -17,7 +17,7 @@ from forewarn.checking.process_bounds import CountedProcess
 from forewarn.checking.process_product import ProcessRisk
 from forewarn.config import MonitorSpec
 from forewarn.config.sections import BoundsSpec
-from forewarn.errors import CheckingError
+from forewarn.errors import CheckingError, located
 from forewarn.learning.estimates.choice import in_words
 from forewarn.logic import Automaton
 from forewarn.logic.specification import CompiledSpec, compile_spec
@@ -172,10 +172,8 @@ def _of_process(
     found: dict[str, Solved] = {}
     for (name, section), question in zip(spec.properties.items(), questions, strict=True):
         if getattr(section, key) == value and model is not None:
-            try:
+            with located(CheckingError, file=spec.file, key=f"properties.{name}.{key}"):
                 found[name] = solve(model, process(), question.automaton, question.horizon)
-            except CheckingError as error:
-                raise error.located(file=spec.file, key=f"properties.{name}.{key}") from error
     return found
 
 

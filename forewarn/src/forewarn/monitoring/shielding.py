@@ -25,7 +25,7 @@ from forewarn.checking.shield import (
     shield_table,
 )
 from forewarn.config.actions import ACTIONS, NO_ACTION, SEVERITY
-from forewarn.errors import CheckingError, InputError
+from forewarn.errors import CheckingError, InputError, located
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
 from forewarn.models.chain import Floats
@@ -78,7 +78,7 @@ def build_shield(
     if section is None:
         return None
     space = abstraction.vocabulary if model is None else model.vocabulary
-    try:
+    with located(CheckingError, file=spec.file, key="shield"):
         bounds = None if model is None else process()
         states = () if bounds is None else bounds.counted.states
         failure = _mask(compiled, "failure", section.failure, space, states)
@@ -93,8 +93,6 @@ def build_shield(
             )
         steps = horizon_ticks(abstraction.clock, section.horizon)
         return shield_table(bounds, failure, success, section.at_least, steps)
-    except CheckingError as error:
-        raise error.located(file=spec.file, key="shield") from error
 
 
 def _mask(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.config.yaml_text import load_document
-from forewarn.errors import InputError
+from forewarn.errors import located
 from forewarn.plans.world import Description, Descriptions, Effect, PlanError, folded
 
 _CALL = re.compile(r"\s*([^\W\d][\w.-]*)\s*(?:\(([^()]*)\))?\s*\Z")
@@ -43,10 +43,8 @@ def read_actions(data: Any, path: Path) -> Descriptions:
     found: dict[str, Description] = {}
     for head, entry in data.items():
         key = f"actions.{head}"
-        try:
+        with located(file=path, key=key):
             names, description = describe(str(head), entry)
-        except InputError as error:
-            raise error.located(file=path, key=key) from None
         for name in names:
             found[f"{name}/{len(description.parameters)}"] = description
             found.setdefault(name, description)

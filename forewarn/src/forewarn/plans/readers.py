@@ -10,6 +10,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, TextIO
 
+from forewarn.errors import located
 from forewarn.plans import behaviour_trees
 from forewarn.plans.states import read_state
 from forewarn.plans.steps import parse_step, step_of
@@ -80,13 +81,11 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
             text = file.read(MOST_CHARACTERS)
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise PlanError(f"cannot be read ({error})", file=path, accepted=accepted) from None
-    try:
+    with located(PlanError, file=path):
         if text.lstrip().startswith("["):
             records = _json(text)
         else:
             records = [_json(line) for line in text.split("\n") if line.strip()]
-    except PlanError as error:
-        raise error.located(file=path) from None
     for number, record in enumerate(records):
         if not isinstance(record, dict):
             raise PlanError(
@@ -250,10 +249,8 @@ def _plan(record: Mapping[str, Any], listed: str, key: str, fields: dict[str, Sc
     objects = inner.get("objects", record.get("objects"))
     if isinstance(objects, list) and all(isinstance(one, str) for one in objects):
         objects = None if listed != "plan" else objects  # tasks list types, not what there is
-    try:
+    with located(PlanError, key=key):
         initial, types = read_state(objects, inner.get("facts", record.get("facts")))
-    except PlanError as error:
-        raise error.located(key=key) from None
     steps: list[Step] = []
     for at, entry in enumerate(entries):
         try:

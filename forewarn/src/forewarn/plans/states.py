@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from forewarn.errors import located
 from forewarn.plans.world import MOST_OBJECTS, Fact, PlanError, Scalar, State, folded
 
 ACCEPTED = '[{"id": "fork_1", "type": "Fork", "inside": ["bowl_1"], "isDirty": false}, ...]'
@@ -23,10 +24,8 @@ def read_state(objects: Any, facts: Any) -> tuple[State, dict[str, str]]:
     types: dict[str, str] = {}
     if objects is not None:
         for at, entry in enumerate(_listed(objects)):
-            try:
+            with located(PlanError, key=f"objects[{at}]"):
                 _object(entry, held, values, known, types)
-            except PlanError as error:
-                raise error.located(key=f"objects[{at}]") from None
     if facts is not None:
         if not isinstance(facts, list):
             raise PlanError(f"{facts!r:.60}", key="facts", accepted=FACTS_ACCEPTED)

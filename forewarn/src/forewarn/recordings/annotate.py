@@ -31,7 +31,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, overload
 
-from forewarn.errors import RecordingError
+from forewarn.errors import RecordingError, located
 from forewarn.recordings.agent_calls import TAKEN, Call, arguments_of
 from forewarn.recordings.agent_steps import Progress, text_of_result
 from forewarn.recordings.traces import short
@@ -270,10 +270,8 @@ class Trace:
 
     def _checked(self, name: str, value: Any) -> Any:
         """Return a value as JSON has it; raises RecordingError if it is of a wrong type."""
-        try:
+        with located(RecordingError, file=self.path):
             plain, kind = line_value(name, value)
-        except RecordingError as error:
-            raise error.located(file=self.path) from None
         before = self._kinds.setdefault(name, kind) if kind != "unknown" else kind
         if before != kind:
             raise RecordingError(

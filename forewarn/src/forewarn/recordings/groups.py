@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from forewarn.errors import InputError, RecordingError
 from forewarn.files.inputs import open_plain
 from forewarn.files.remote import MAGIC
-from forewarn.recordings.interface import Recording, is_timed
+from forewarn.recordings.interface import Recording
 from forewarn.recordings.parts import file_of
 
 NAME = re.compile(r"[A-Za-z_]\w*\Z")
@@ -183,7 +183,7 @@ def _told(values: Values, key: str) -> Iterator[str]:
 
 
 def _by_time(key: str, recording: Recording) -> Iterator[str]:
-    if key in PERIODS and is_timed(recording):
+    if key in PERIODS and recording.timed:
         began = datetime.fromtimestamp(recording.start_ns // 10**9, timezone.utc)
         yield began.strftime(PERIODS[key])
 

@@ -152,11 +152,14 @@ class Recording(Readable):
         All topics, in the order of the file; a definition is parsed when its entry is read.
     size : int
         Bytes on disk.
+    timed : bool
+        Its messages have times; the lines of a trace of steps may have none.
     """
 
     kind: str
     topics: Mapping[str, TopicInfo]
     size: int
+    timed: bool = True
 
     @property
     def duration(self) -> float:
@@ -197,12 +200,38 @@ class Recording(Readable):
         self.close()
 
 
+class WrappedRecording(Recording):
+    """A recording that is read through another one, which it closes; as that one says."""
+
+    def __init__(self, path: Path, whole: Recording) -> None:
+        self._whole = whole
+        self.path = path
+        self.kind, self.topics, self.size = whole.kind, whole.topics, whole.size
+        self.start_ns, self.end_ns, self.count = whole.start_ns, whole.end_ns, whole.count
+        self.warnings, self.timed = whole.warnings, whole.timed
+
+    def read(self, topics: Collection[str] | None = None) -> Iterator[Sample]:
+        """Yield its samples."""
+        return self._whole.read(topics)
+
+    def digest(self) -> str:
+        """Return its digest."""
+        return self._whole.digest()
+
+    def metadata(self) -> Mapping[str, Mapping[str, str]]:
+        """Return its tables."""
+        return self._whole.metadata()
+
+    def attachments(self) -> Mapping[str, bytes]:
+        """Return its files."""
+        return self._whole.attachments()
+
+    def close(self) -> None:
+        """Close it."""
+        self._whole.close()
+
+
 Opened = TypeVar("Opened", bound=Recording)
-
-
-def is_timed(recording: Recording) -> bool:
-    """Tell whether the messages have times; the lines of a trace of steps may have none."""
-    return bool(getattr(recording, "timed", True))
 
 
 def digest_files(paths: Sequence[Path]) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
 
 from forewarn.errors import RecordingError
-from forewarn.recordings.interface import Recording, Sample, is_timed
+from forewarn.recordings.interface import Recording, Sample, WrappedRecording
 
 MARK = "::"
 STATIC = "tf_static"
@@ -93,21 +93,15 @@ def file_of(path: Path) -> Path:
     return path if found is None else found[0]
 
 
-class PartRecording(Recording):
-    """A part of a recording, which it closes; see `Recording` for the members.
+class PartRecording(WrappedRecording):
+    """A part of a recording; see `Recording` for the members.
 
     `count` is that of the whole recording.
     """
 
     def __init__(self, path: Path, whole: Recording, part: Part) -> None:
-        self.path = path
+        super().__init__(path, whole)
         self.kind = f"part of a {whole.kind}"
-        self.warnings = whole.warnings
-        self.timed = is_timed(whole)
-        self.size = whole.size
-        self.topics = whole.topics
-        self.count = whole.count
-        self._whole = whole
         begin = 0 if part.begin is None else _time_ns(part.begin, whole.start_ns)
         end = whole.end_ns if part.end is None else _time_ns(part.end, whole.start_ns)
         self.start_ns, self.end_ns = max(begin, whole.start_ns), min(end, whole.end_ns)
@@ -133,18 +127,6 @@ class PartRecording(Recording):
         """Return the SHA-256 of the whole recording's digest and of the limits, in hex."""
         text = f"{self._whole.digest()} {self.start_ns} {self.end_ns}"
         return hashlib.sha256(text.encode()).hexdigest()
-
-    def metadata(self) -> Mapping[str, Mapping[str, str]]:
-        """Return those of the whole recording."""
-        return self._whole.metadata()
-
-    def attachments(self) -> Mapping[str, bytes]:
-        """Return those of the whole recording."""
-        return self._whole.attachments()
-
-    def close(self) -> None:
-        """Close the whole recording."""
-        self._whole.close()
 
 
 def _time_ns(text: str, start_ns: int) -> int:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from forewarn.errors import InputError, RecordingError
 from forewarn.files.remote import RemotePath
-from forewarn.recordings.interface import Recording, Sample, is_timed
+from forewarn.recordings.interface import Recording, WrappedRecording
 
 QUOTA = "FOREWARN_STAGING_QUOTA"
 DEFAULT_GB = 20.0
@@ -70,11 +70,10 @@ def _quota() -> float:
     return found * 1e9
 
 
-class StagedRecording(Recording):
+class StagedRecording(WrappedRecording):
     """A recording that is read from a copy; see `Recording` for the members."""
 
     def __init__(self, path: RemotePath, opened: Callable[[Path], Recording]) -> None:
-        self.path = path
         self._staged = Staged()
         try:
             whole = opened(self._staged.copy(path))
@@ -84,28 +83,9 @@ class StagedRecording(Recording):
         except BaseException:
             self._staged.close()
             raise
-        self._whole = whole
-        self.kind, self.topics, self.size = whole.kind, whole.topics, whole.size
-        self.start_ns, self.end_ns, self.count = whole.start_ns, whole.end_ns, whole.count
-        self.warnings, self.timed = whole.warnings, is_timed(whole)
-
-    def read(self, topics: Collection[str] | None = None) -> Iterator[Sample]:
-        """Yield the samples of the copy."""
-        return self._whole.read(topics)
-
-    def digest(self) -> str:
-        """Return that of the copy, which is that of the file wherever it lies."""
-        return self._whole.digest()
-
-    def metadata(self) -> Mapping[str, Mapping[str, str]]:
-        """Return those of the copy."""
-        return self._whole.metadata()
-
-    def attachments(self) -> Mapping[str, bytes]:
-        """Return those of the copy."""
-        return self._whole.attachments()
+        super().__init__(path, whole)
 
     def close(self) -> None:
         """Close and remove the copy."""
-        self._whole.close()
+        super().close()
         self._staged.close()

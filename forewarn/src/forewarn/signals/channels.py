@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from forewarn.errors import DecodeError, FieldError
+from forewarn.errors import DecodeError, FieldError, located
 from forewarn.expressions import Expression, normal_form
 from forewarn.expressions.syntax import shown
 from forewarn.messages import BlockExtractor, MessageType, block_extractor, compile_extractor
@@ -206,10 +206,8 @@ def check_condition(mtype: MessageType, source: SourceSignal) -> None:
     if source.where is None:
         return
     key = f"signals.{source.name}.where"
-    try:
+    with located(FieldError, key=key):
         kind = infer(source.where, mtype.struct).kind
-    except FieldError as error:
-        raise error.located(key=key) from None
     if kind != NUMBER:
         raise FieldError(
             f"{describe(kind)} is neither true nor false, in {shown(source.where.source)}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from forewarn.config import MonitorSpec
-from forewarn.errors import InputError
+from forewarn.errors import located
 from forewarn.messages import MessageType
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.feed import NO_READERS, Feed, Reader
@@ -26,7 +26,7 @@ def open_feed(
         If an expression reads a field that its message does not have; names the file.
     """
     stamped = spec.time == "stamp"
-    try:
+    with located(file=spec.file):
         return Feed(
             abstraction.sources,
             message_types,
@@ -35,5 +35,3 @@ def open_feed(
             settle_ns=round(spec.settle * NANOSECONDS) if stamped else 0,
             readers=readers,
         )
-    except InputError as error:
-        raise error.located(file=spec.file) from None

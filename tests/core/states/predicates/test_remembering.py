@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from forewarn.assessment.replay import replay
+from forewarn.assessment.replay import Replaying, replay
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, FieldError
@@ -210,7 +210,7 @@ def test_learning_replay_and_the_session_see_the_same(tmp_path: Path) -> None:
         live.append(watch.tick(tick).verdict)
     with open_recording(trace) as recording:
         learned = list(observe(recording, COMPILED.spec, ABSTRACTION))
-        run = replay(monitor, recording, keep_signals=True)
+        run = replay(Replaying(monitor, keep_signals=True), recording)
     assert [seen.values for _, seen, _, _ in learned] == [verdict.values for verdict in live]
     assert [seen.observation for _, seen, _, _ in learned] == [v.observation for v in live]
     names = ABSTRACTION.signals

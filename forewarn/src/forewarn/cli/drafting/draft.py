@@ -206,7 +206,7 @@ def draft(
         tuple(_signals(recordings, candidates, scan, rhythms, clock)),
         topics,
         isinstance(first, AgentTrace),
-        not isinstance(first, JsonTrace) or first.timed,
+        first.timed,
         truths,
         unnamed,
     )

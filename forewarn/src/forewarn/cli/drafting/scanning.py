@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.cli.drafting.relative import Candidate
-from forewarn.errors import RecordingError
+from forewarn.errors import RecordingError, located
 from forewarn.expressions import Unknown, compile_expression, parse_expression
 from forewarn.recordings import JsonTrace, Recording
 from forewarn.recordings.interface import Sample
@@ -140,12 +140,10 @@ def _scan(
 
     ticks = 0
     end_ns = recording.start_ns + round(total * NANOSECONDS)
-    try:
+    with located(RecordingError, file=recording.path):
         for tick in feed.play(within(), recording.start_ns, end_ns):
             keep(feed.snapshot(tick).values)
             ticks += 1
-    except RecordingError as error:
-        raise error.located(file=recording.path) from None
     steps = {
         topic: (np.diff(np.array(times, dtype=np.int64)) / NANOSECONDS).tolist()
         for topic, times in arrivals.items()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from forewarn.config import MonitorSpec, Section
-from forewarn.errors import ConfigError
+from forewarn.errors import ConfigError, located
 from forewarn.expressions import normal_form, parse_expression
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.danger import DangerFit
@@ -203,10 +203,8 @@ def build_tree_abstraction(
     """
     del inline
     section = spec.states_section(TreeSection)
-    try:
+    with located(ConfigError, file=spec.file):
         tree = parse_tree(section.tree, KEY)
-    except ConfigError as error:
-        raise error.located(file=spec.file) from None
     if spec.history != 1:
         raise ConfigError(
             "a tree remembers nothing", file=spec.file, key="history", accepted="1, with a tree"
