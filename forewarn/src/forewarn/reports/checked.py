@@ -9,7 +9,7 @@ from forewarn.learning.refined import CriticalPart
 from forewarn.models import CountModel
 from forewarn.reports.answers import Checked
 from forewarn.reports.learned import PROCESS
-from forewarn.reports.page import Part, absent, assembled, escape, section, table
+from forewarn.reports.page import Part, absent, assembled, escape, part, table
 from forewarn.reports.process import ProcessView, flows_of, process_body
 from forewarn.reports.refinement import ShownWay, ways_body
 
@@ -24,13 +24,13 @@ def check_page(model: CountModel, checked: Sequence[Checked], subtitle: str) -> 
     """Return the page about the answers to some questions about a model."""
     parts: list[Part] = []
     for number, one in enumerate(checked, 1):
-        parts.append((f"answer{number}", one.told.query, _answer(number, one)))
+        parts.append(_answer(number, one))
         if one.answer is not None:
             parts += _process(number, one, one.answer, model)
     return assembled("Forewarn: questions about a model", subtitle, parts)
 
 
-def _answer(number: int, one: Checked) -> str:
+def _answer(number: int, one: Checked) -> Part:
     told = one.told
     rows = [[escape(cell) for cell in row] for row in told.rows[:MOST_STATES]]
     body = (
@@ -39,7 +39,7 @@ def _answer(number: int, one: Checked) -> str:
     body += table(told.columns, rows, long="name")
     rest = len(told.rows) - len(rows)
     body += absent(f"{rest:,} more states.") if rest else ""
-    return section(f"answer{number}", told.query, "", body)
+    return part(f"answer{number}", told.query, told.query, "", body)
 
 
 def _process(number: int, one: Checked, answer: ProcessAnswer, model: CountModel) -> list[Part]:
@@ -59,20 +59,19 @@ def _process(number: int, one: Checked, answer: ProcessAnswer, model: CountModel
         policy = dict(zip(names, one.evidence.policy, strict=True))
         shown = [_shown(way.named(names), way.probability, way.seen) for way in one.evidence.ways]
         critical = one.evidence.critical
-        part = None
+        suffices = None
         if critical is not None:
-            part = CriticalPart(tuple(names[i] for i in critical.states), *critical[1:])
-            first = list(part.states)
+            suffices = CriticalPart(tuple(names[i] for i in critical.states), *critical[1:])
+            first = list(suffices.states)
         first = [*(name for way in shown for name in way.path[::2]), *first]
-        ways = ways_body(shown, part)
+        ways = ways_body(shown, suffices)
     view = ProcessView(
         flows_of(model.steps, model.vocabulary), values, policy, starts, [*first, *goal]
     )
     picture = process_body(view, f"map{number}")
-    ways_id, process_id = f"ways{number}", f"process{number}"
     return [
-        (ways_id, "Ways", section(ways_id, "Ways to the goal", escape(WAYS), ways)),
-        (process_id, "Process", section(process_id, "The process", escape(PROCESS), picture)),
+        part(f"ways{number}", "Ways", "Ways to the goal", WAYS, ways),
+        part(f"process{number}", "Process", "The process", PROCESS, picture),
     ]
 
 

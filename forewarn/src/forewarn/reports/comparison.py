@@ -7,7 +7,7 @@ from typing import Any
 
 from forewarn.assessment.comparison import Contender
 from forewarn.assessment.ranking import precision_recall
-from forewarn.reports.page import assembled, escape, label, plot, section
+from forewarn.reports.page import assembled, label, part, plot
 from forewarn.reports.palette import SERIES, axis, base_layout
 
 LEAD = (
@@ -23,9 +23,7 @@ def comparison_page(curves: Mapping[str, Sequence[Contender]]) -> str:
     parts = []
     for number, (name, contenders) in enumerate(curves.items()):
         body = plot(f"curves{number}", _figure(contenders))
-        parts.append(
-            (f"compare{number}", name, section(f"compare{number}", name, escape(LEAD), body))
-        )
+        parts.append(part(f"compare{number}", name, name, LEAD, body))
     names = dict.fromkeys(each.name for contenders in curves.values() for each in contenders)
     return assembled("Precision and recall", ", ".join(names), parts)
 

@@ -17,7 +17,7 @@ from forewarn.monitoring.step import Monitor
 from forewarn.reports.event_table import LONG_RUN, clock
 from forewarn.reports.figures import percent, rounded
 from forewarn.reports.html import YEAR_2000
-from forewarn.reports.page import absent, assembled, escape, label, plot, section, table
+from forewarn.reports.page import Part, absent, assembled, escape, label, part, plot, table
 from forewarn.reports.palette import SERIES, SYMBOLS, axis, base_layout
 from forewarn.reports.states import state_cell
 from forewarn.signals.clock import NANOSECONDS
@@ -62,9 +62,9 @@ def fleet_page(
     if len(groups) > 1:
         told += f", {plural(len(groups) - 1, 'group')}"
     parts = [
-        ("rates", "How often", _rates(monitor, groups)),
-        ("incidents", "Worst incidents", _incidents(monitor, incidents, clips)),
-        ("covered", "Coverage", _coverage(monitor, groups)),
+        part("rates", "How often", "How often", RATES, _rates(monitor, groups)),
+        _incidents(monitor, incidents, clips),
+        part("covered", "Coverage", "Coverage", COVERED, _coverage(monitor, groups)),
     ]
     return assembled("A fleet's recordings", told, parts)
 
@@ -106,7 +106,7 @@ def _rates(monitor: Monitor, groups: Sequence[GroupSummary]) -> str:
             body += f'<div class="pair">{drawn}</div>'
         else:
             body += absent("Never watched: inactive, or its inputs were unknown all the time.")
-    return section("rates", "How often", escape(RATES), body)
+    return body
 
 
 def _rate(rate: Rate) -> str:
@@ -157,14 +157,15 @@ def _coverage(monitor: Monitor, groups: Sequence[GroupSummary]) -> str:
         for group in groups
     ]
     columns = ("group", ">length", ">not known", ">never seen", ">enough visits")
-    return section("covered", "Coverage", escape(COVERED), table(columns, rows))
+    return table(columns, rows)
 
 
 def _incidents(
     monitor: Monitor, incidents: Sequence[tuple[RunSummary, Incident]], clips: Clips
-) -> str:
+) -> Part:
+    named = "incidents", "Worst incidents", "Worst incidents"
     if not incidents:
-        return section("incidents", "Worst incidents", "", absent("No violation, and no near one."))
+        return part(*named, "", absent("No violation, and no near one."))
     rows = [
         [
             _links(clips.get((run.path, one.rule, one.at), ())),
@@ -186,7 +187,7 @@ def _incidents(
     told = [at for at in range(len(columns)) if any(row[at] for row in rows)]
     shown = [[row[at] for at in told] for row in rows]
     body = table([columns[at] for at in told], shown, long="state")
-    return section("incidents", "Worst incidents", escape(WORST), body)
+    return part(*named, WORST, body)
 
 
 def _links(files: Sequence[Path]) -> str:

@@ -10,7 +10,7 @@ from forewarn.learning.refined import BEFORE, ENDINGS, GOAL, Flow, Refined
 from forewarn.learning.refinement_file import Refinement
 from forewarn.learning.trees import Grown, Size
 from forewarn.models import CountModel
-from forewarn.reports.page import Part, absent, assembled, escape, plot, section, table
+from forewarn.reports.page import Part, absent, assembled, escape, part, plot, table
 from forewarn.reports.palette import COLOURS, axis, base_layout
 from forewarn.reports.predicate_tree import LeafNote, tree_list
 from forewarn.reports.process import NOTHING, ProcessView, flows_of, process_body
@@ -71,11 +71,13 @@ def tree_page(grown: Grown, sizes: Sequence[Size], kind: str, subtitle: str) -> 
         body += absent(
             f"{grown.undecided:,} moments reach no leaf: what is asked is unknown there."
         )
-    parts = [("tree", "Tree", section("tree", "The tree", escape(lead), body))]
-    parts.append(("splits", "Splits", section("splits", "Splits", "", _splits(grown))))
+    parts = [
+        part("tree", "Tree", "The tree", lead, body),
+        part("splits", "Splits", "Splits", "", _splits(grown)),
+    ]
     if sizes:
         picture = plot("sizes-plot", _losses(sizes, len(grown.counts)))
-        parts.append(("sizes", "Size", section("sizes", "How many leaves", LOSSES, picture)))
+        parts.append(part("sizes", "Size", "How many leaves", LOSSES, picture))
     return assembled("Forewarn: a learned tree", subtitle, parts)
 
 
@@ -125,8 +127,8 @@ def refinement_page(found: Refinement) -> str:
     tree = tree_list(refined.tree, _notes(refined))
     parts = [
         *refinement_parts(found),
-        ("tree", "Tree", section("tree", "The tree", escape(TREE), tree)),
-        ("process", "Process", section("process", "The process", escape(PROCESS), process)),
+        part("tree", "Tree", "The tree", TREE, tree),
+        part("process", "Process", "The process", PROCESS, process),
     ]
     return assembled("Forewarn: a refined tree", _subtitle(found), parts)
 
@@ -137,12 +139,11 @@ def learned_parts(model: CountModel) -> list[Part]:
     flows = flows_of(model.steps, model.vocabulary)
     if isinstance(model.vocabulary, TreeSpace):
         body = tree_list(model.vocabulary.tree, _visited(model, model.vocabulary))
-        parts.append(("tree", "Tree", section("tree", "The states", escape(TREE), body)))
+        parts.append(part("tree", "Tree", "The states", TREE, body))
     if flows:
         starts = {model.name(i): int(model.starts[i]) for i in model.starts.nonzero()[0]}
         picture = process_body(ProcessView(flows, {}, {}, starts), "process-map")
-        lead = escape(COUNTED)
-        parts.append(("process", "Process", section("process", "The process", lead, picture)))
+        parts.append(part("process", "Process", "The process", COUNTED, picture))
     return parts
 
 
@@ -172,11 +173,11 @@ def refinement_parts(found: Refinement) -> list[Part]:
     """Return the sections about a refinement: rounds and counterexamples."""
     refined = found.refined
     rounds = rounds_body(found.query, refined)
-    lead = escape(f"{_subtitle(found)}. {ROUNDS}")
+    lead = f"{_subtitle(found)}. {ROUNDS}"
     ways = ways_body([*map(shown_way, refined.paths)], refined.critical)
     return [
-        ("rounds", "Rounds", section("rounds", "What was split, and why", lead, rounds)),
-        ("ways", "Counterexamples", section("ways", "Counterexamples", escape(WAYS), ways)),
+        part("rounds", "Rounds", "What was split, and why", lead, rounds),
+        part("ways", "Counterexamples", "Counterexamples", WAYS, ways),
     ]
 
 

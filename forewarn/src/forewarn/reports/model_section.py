@@ -63,7 +63,7 @@ def _made_of(compiled: CompiledProperty, noun: str) -> str:
         return ""
     told = f"The risk is {in_words(compiled.estimate)}. Ways are those of the chain alone"
     if compiled.scored is not None:
-        told += "; risks of states are those without scores, which push them at each {noun}"
+        told += f"; risks of states are those without scores, which push them at each {noun}"
     return f'<p class="lead">{escape(told)}.</p>'
 
 

@@ -101,6 +101,11 @@ def section(identifier: str, title: str, lead: str, body: str) -> str:
     )
 
 
+def part(identifier: str, name: str, title: str, lead: str, body: str) -> Part:
+    """Return a section with the name that leads to it; `lead` is plain text, `body` is HTML."""
+    return identifier, name, section(identifier, title, escape(lead), body)
+
+
 def assembled(title: str, subtitle: str, parts: Sequence[Part]) -> str:
     """Return the page of these sections."""
     links = [(identifier, name) for identifier, name, _ in parts]

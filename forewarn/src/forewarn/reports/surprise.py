@@ -11,7 +11,7 @@ from forewarn.assessment.drift import Drift
 from forewarn.assessment.judged_runs import STEP_COLUMNS, Judged, name_of, step_cells, value_name
 from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.anomalies import Calibration
-from forewarn.reports.page import Part, absent, assembled, escape, label, plot, section, table
+from forewarn.reports.page import Part, absent, assembled, escape, label, part, plot, table
 from forewarn.reports.palette import COLOURS, axis, base_layout
 from forewarn.reports.thinning import extremes
 
@@ -71,8 +71,8 @@ def surprise_parts(found: Surprise, compiled: CompiledSpec) -> list[Part]:
     if len(told) > MOST_RUNS:
         body += absent(f"{len(told) - MOST_RUNS:,} more anomalous runs are in the table only.")
     return [
-        ("surprise", "Surprise", section("surprise", "Surprise of runs", escape(lead), runs)),
-        ("steps", "Steps", section("steps", "Surprise over time", escape(STEPS), body)),
+        part("surprise", "Surprise", "Surprise of runs", lead, runs),
+        part("steps", "Steps", "Surprise over time", STEPS, body),
     ]
 
 

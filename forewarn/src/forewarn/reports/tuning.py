@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from forewarn.assessment.tuning import Candidate, Tuning
-from forewarn.reports.page import assembled, escape, plot, section
+from forewarn.reports.page import assembled, part, plot
 from forewarn.reports.palette import COLOURS, SERIES, SYMBOLS, axis, base_layout
 
 Figure = dict[str, Any]
@@ -30,13 +30,7 @@ def tuning_page(tunings: Sequence[Tuning]) -> str:
             for key, title, value in figures
         )
         body = f'<div class="pair">{drawn}</div>'
-        parts.append(
-            (
-                f"tune{number}",
-                tuning.name,
-                section(f"tune{number}", tuning.name, escape(lead), body),
-            )
-        )
+        parts.append(part(f"tune{number}", tuning.name, tuning.name, lead, body))
     return assembled("What each threshold would give", f"{budget}; {share}: grey", parts)
 
 
