@@ -22,7 +22,8 @@ from apollo_bridge.relay import Relay, Wish
 from forewarn.config.actuators import AutowareSpec, Nav2Spec, TwistSpec
 from monitor_node import conversions
 from monitor_node.actuators.twist import APPLIED, LATCHED
-from monitor_node.twist_gate import GateRules, GateState, Velocity, receive, step
+from monitor_node.motion import Velocity
+from monitor_node.twist_gate import GateRules, GateState, receive, step
 from monitor_node.watchdog import Watchdog
 
 KEPT = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)

@@ -26,7 +26,7 @@ from evaluation.harness.command import command
 from evaluation.harness.compare import compare, contender, markdown, signal_contenders, within
 from evaluation.harness.page import rounded, table
 from evaluation.harness.runs import Fold, Pass, halves, pass_over, predict, recordings_in, watch
-from forewarn.assessment.tradeoff import AlertRule
+from forewarn.assessment.episodes import AlertRule
 from forewarn.errors import InputError, plural
 from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.loading import load_bare

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from evaluation.harness.page import resampled, rounded, table, told
 from evaluation.harness.runs import Fold, Pass
 from forewarn.assessment.comparison import best_point
+from forewarn.assessment.episodes import AlertRule, ScoredRun, scored_run
+from forewarn.assessment.ranking import precision_recall
 from forewarn.assessment.reliability import (
     UNDECIDED,
     Predictions,
@@ -26,16 +28,7 @@ from forewarn.assessment.reliability import (
     pool,
     predictions,
 )
-from forewarn.assessment.tradeoff import (
-    AlertRule,
-    Point,
-    ScoredRun,
-    middle_of_best,
-    pool_points,
-    precision_recall,
-    run_points,
-    scored_run,
-)
+from forewarn.assessment.tradeoff import Point, middle_of_best, pool_points, run_points
 from forewarn.logic.specification import CompiledSpec
 
 THRESHOLDS = (0.3, 0.5, 0.7)

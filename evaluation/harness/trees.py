@@ -19,8 +19,8 @@ from evaluation.harness.classifiers import boosting, examples, signals
 from evaluation.harness.compare import Chooser, calibration_of, contender, risk_traces, rows_of
 from evaluation.harness.page import resampled, table, told
 from evaluation.harness.runs import Fold, Pass, halves, pass_over, predict
+from forewarn.assessment.episodes import AlertRule, ScoredRun
 from forewarn.assessment.reliability import UNDECIDED, outcomes
-from forewarn.assessment.tradeoff import AlertRule, ScoredRun
 from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.loading import load_bare
 from forewarn.states.tree.space import TreeSpace

@@ -32,7 +32,8 @@ from forewarn.config.signals import SignalSpec
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, load_model
 from monitor_node.actuators.interface import Demand
-from monitor_node.twist_gate import GateRules, GateState, Velocity, receive, step
+from monitor_node.motion import Velocity
+from monitor_node.twist_gate import GateRules, GateState, receive, step
 
 MARK = "evaluation.irsim.escape"
 LEVEL = 0.2

@@ -10,7 +10,8 @@ from evaluation.irsim.scenes import RATE
 from forewarn.config.actions import ACTIONS, REPLAN
 from forewarn.config.actuators import TwistSpec
 from monitor_node.actuators.interface import NOTHING, Demand
-from monitor_node.twist_gate import GateRules, GateState, Velocity, receive, step
+from monitor_node.motion import Velocity
+from monitor_node.twist_gate import GateRules, GateState, receive, step
 
 GATE = TwistSpec(
     input="/cmd_vel",

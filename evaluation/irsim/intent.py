@@ -25,7 +25,7 @@ from evaluation.harness.compare import (
 from evaluation.harness.page import publish
 from evaluation.harness.runs import two_halves
 from evaluation.irsim.study import BUDGET, HERE, recordings
-from forewarn.assessment.tradeoff import AlertRule
+from forewarn.assessment.episodes import AlertRule
 from forewarn.config import load_spec
 from forewarn.config.signals import SignalSpec
 from forewarn.logic.specification import CompiledSpec, compile_spec

@@ -26,7 +26,7 @@ from evaluation.harness.compare import (
 )
 from evaluation.harness.page import publish, rounded
 from evaluation.harness.runs import two_halves
-from forewarn.assessment.tradeoff import AlertRule
+from forewarn.assessment.episodes import AlertRule
 from forewarn.learning.pipeline import learn
 from forewarn.models import save_model
 from forewarn.monitoring.loading import load_bare

@@ -29,7 +29,8 @@ from evaluation.harness.page import publish
 from evaluation.harness.runs import Fold, leave_one_out, pass_over, predict
 from evaluation.real.comma import write_bags
 from evaluation.real.ngsim import write_traces
-from forewarn.assessment.tradeoff import AlertRule, count_violations
+from forewarn.assessment.episodes import AlertRule
+from forewarn.assessment.tradeoff import count_violations
 from forewarn.errors import InputError, plural
 from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.loading import load_bare

@@ -40,7 +40,8 @@ from evaluation.study import rivals
 from evaluation.study.record import FIRST_SEED
 from evaluation.study.table import MARK, document
 from forewarn.assessment.comparison import best_point
-from forewarn.assessment.tradeoff import AlertRule, ScoredRun, count_violations
+from forewarn.assessment.episodes import AlertRule, ScoredRun
+from forewarn.assessment.tradeoff import count_violations
 from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.loading import load_bare
 

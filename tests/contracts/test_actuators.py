@@ -32,8 +32,9 @@ from monitor_node.actuators.autoware import Autoware
 from monitor_node.actuators.dead_man import unwatched
 from monitor_node.actuators.interface import Actuator
 from monitor_node.actuators.nav2 import Nav2
+from monitor_node.motion import Velocity
 from monitor_node.statements import Statement
-from monitor_node.twist_gate import GateRules, GateState, Velocity, receive, step
+from monitor_node.twist_gate import GateRules, GateState, receive, step
 from monitor_node.watchdog import Watchdog
 
 __all__ = ["installed"]

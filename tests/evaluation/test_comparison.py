@@ -20,7 +20,8 @@ from evaluation.harness.compare import (
     within,
 )
 from forewarn.assessment.comparison import best_point
-from forewarn.assessment.tradeoff import AlertRule, ScoredRun, trade_off
+from forewarn.assessment.episodes import AlertRule, ScoredRun
+from forewarn.assessment.tradeoff import trade_off
 from forewarn.monitoring.verdict import PropertyStatus
 
 HORIZON = 5

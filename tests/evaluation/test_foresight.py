@@ -30,8 +30,9 @@ from evaluation.harness.runs import Pass, pass_over
 from evaluation.real import crime
 from evaluation.study.rivals import Quantity
 from forewarn.assessment.comparison import Contender, Estimate, Judged
+from forewarn.assessment.episodes import AlertRule, ScoredRun
 from forewarn.assessment.ranking import precision_recall
-from forewarn.assessment.tradeoff import AlertRule, Point, ScoredRun
+from forewarn.assessment.tradeoff import Point
 from forewarn.config import load_spec
 from forewarn.errors import InputError
 from forewarn.learning import danger_fit

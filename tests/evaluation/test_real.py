@@ -16,7 +16,8 @@ from evaluation.real.comma import load_segment, write_bags
 from evaluation.real.commonroad import backward_slope, load_scene
 from evaluation.real.ngsim import trace_lines, write_traces
 from evaluation.real.study import HERE, study_comma
-from forewarn.assessment.tradeoff import count_violations, scored_run
+from forewarn.assessment.episodes import scored_run
+from forewarn.assessment.tradeoff import count_violations
 from forewarn.errors import InputError
 from forewarn.monitoring.loading import load_bare
 from forewarn.recordings import open_recording

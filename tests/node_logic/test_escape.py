@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from forewarn.config.actuators import TwistSpec, Ways
 from monitor_node.actuators.interface import NOTHING, Demand
 from monitor_node.escape import STANDS, account_of
+from monitor_node.motion import REST, Pace, Velocity
 from monitor_node.statements import Statement
-from monitor_node.twist_gate import REST, GateRules, GateState, Pace, Velocity, measure, receive
+from monitor_node.twist_gate import GateRules, GateState, measure, receive
 from monitor_node.twist_gate import step as gate_step
 from monitor_node.watchdog import Watchdog
 

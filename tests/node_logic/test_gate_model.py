@@ -20,19 +20,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from forewarn.config.actuators import NO_WAY, Ways
 from monitor_node.escape import Limits
+from monitor_node.motion import REST, Pace, Rates, Velocity
 from monitor_node.statements import ACT, OBSERVE, Statement
-from monitor_node.twist_gate import (
-    REST,
-    GateRules,
-    GateState,
-    Pace,
-    Rates,
-    Stop,
-    Velocity,
-    measure,
-    receive,
-    step,
-)
+from monitor_node.twist_gate import GateRules, GateState, Stop, measure, receive, step
 from monitor_node.watchdog import Watchdog
 
 STEP, TICK, LOOK = 0.02, 5, 5  # seconds; steps between verdicts, and between looks at the graph

@@ -12,19 +12,8 @@ from hypothesis import strategies as st
 
 from forewarn.config.actuators import TwistSpec
 from monitor_node.actuators.interface import NOTHING, Demand
-from monitor_node.twist_gate import (
-    REST,
-    GateRules,
-    GateState,
-    Pace,
-    Rates,
-    Stop,
-    Velocity,
-    idle,
-    measure,
-    receive,
-    step,
-)
+from monitor_node.motion import REST, Pace, Rates, Velocity
+from monitor_node.twist_gate import GateRules, GateState, Stop, idle, measure, receive, step
 
 GREATEST = Pace(6.0, 6.0)
 RULES = GateRules(

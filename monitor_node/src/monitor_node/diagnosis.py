@@ -11,7 +11,7 @@ from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.signals.clock import NANOSECONDS
 from forewarn_ros.status import Severity, Status
 from monitor_node.findings import findings
-from monitor_node.inputs import Input, Inputs
+from monitor_node.inputs import Input
 from monitor_node.runtime import Runtime
 
 DEFAULT_TIMEOUT = 1.0
@@ -357,6 +357,3 @@ def _mute_status(runtime: Runtime) -> Status:
         risk = f", its risk is {verdict.probability:.2f} and would act" if loud and verdict else ""
         told.append(f"{name} {span}{risk} ({reason or 'no reason given'})")
     return Status("mutes", level, f"muted: {'; '.join(told)}", {"muted": len(muted)})
-
-
-__all__ = ["Inputs", "node_status", "statuses"]

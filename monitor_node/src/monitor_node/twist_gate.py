@@ -20,21 +20,6 @@ from monitor_node.actuators.interface import Demand
 from monitor_node.escape import Account, Limits, charged, let_out, stands
 from monitor_node.motion import REST, Pace, Rates, Velocity
 
-__all__ = [
-    "REST",
-    "GateRules",
-    "GateState",
-    "Pace",
-    "Rates",
-    "Stop",
-    "Velocity",
-    "idle",
-    "measure",
-    "receive",
-    "silent",
-    "step",
-]
-
 
 class Stop(NamedTuple):
     """One kind of stop: decelerations, and the seconds after which it has ended whatever comes."""

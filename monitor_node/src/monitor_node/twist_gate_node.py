@@ -40,9 +40,10 @@ from monitor_node.actuators.interface import NOTHING, Demand
 from monitor_node.actuators.twist import APPLIED
 from monitor_node.escape import account_of
 from monitor_node.gate_status import ends_status, odometry_status, output_status
+from monitor_node.motion import Velocity
 from monitor_node.outputs import lease, prompt
 from monitor_node.security import announce_security
-from monitor_node.twist_gate import GateRules, GateState, Velocity, idle, measure, receive, step
+from monitor_node.twist_gate import GateRules, GateState, idle, measure, receive, step
 from monitor_node.watchdog import BY_MONITOR, NOTHING_ASKED, Watchdog
 
 try:

@@ -12,19 +12,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from walked_runs import LEVELS, THRESHOLDS, a_trace, a_track, alerts_at, cells, drawn, rules, walked
 
+from forewarn.assessment.episodes import AlertRule, scored_run
 from forewarn.assessment.events import find_events, score
 from forewarn.assessment.history import Track
+from forewarn.assessment.ranking import precision_recall
 from forewarn.assessment.resampling import bootstrap
 from forewarn.assessment.tradeoff import (
-    AlertRule,
     Point,
     detections,
     every_threshold,
     middle_of_best,
     pool_points,
-    precision_recall,
     run_points,
-    scored_run,
     trade_off,
 )
 from forewarn.monitoring.policy import Level
@@ -43,7 +42,7 @@ def test_alerts_and_figures_are_those_of_the_policy_and_of_the_events(
     traces = [scored_run(track, startup=0.0) for track in tracks]
     thresholds = [0.25, 0.9, 0.1, 0.5]
     options = {name: getattr(rule, name) for name in AlertRule.__dataclass_fields__}
-    for point in trade_off(traces, thresholds, **options):
+    for point in trade_off(traces, thresholds, rule=rule):
         by_hand = [walked(track, point.threshold, rule) for track in tracks]
         for trace, track in zip(traces, by_hand, strict=True):
             on = alerts_at(trace, point.threshold, **options)
@@ -129,7 +128,7 @@ def test_thinned_thresholds_keep_both_ends() -> None:
 def test_scores_need_no_unit_interval() -> None:
     """Minus the time to collision, say: known by its worst value being the greatest."""
     trace = a_trace([-math.inf, -9.0, -3.0, -2.0, -1.0, -math.inf, math.inf], (4,))
-    (point,) = trade_off([trace], -3, exit=1, hold=0.0)
+    (point,) = trade_off([trace], -3, rule=AlertRule(exit=1, hold=0.0))
     assert isinstance(point.threshold, float)
     assert (point.detected, point.leads, point.false_alarms) == (1, (0.2,), 1)
 
@@ -137,7 +136,7 @@ def test_scores_need_no_unit_interval() -> None:
 @pytest.mark.parametrize(("row", "right"), [(4, 1), (5, 0)])
 def test_an_alert_that_is_over_was_right_up_to_the_horizon(row: int, right: int) -> None:
     trace = a_trace([0.0, 0.9] + [0.0] * 5, (row,), horizon=3)
-    (point,) = trade_off([trace], 0.5, exit=1, hold=0.0)
+    (point,) = trade_off([trace], 0.5, rule=AlertRule(exit=1, hold=0.0))
     assert (point.alerts, point.right, point.false_alarms) == (1, right, 1 - right)
 
 
@@ -232,14 +231,6 @@ def test_the_ends_are_quantiles_of_the_resampled_statistic() -> None:
         assert (low, high) == pytest.approx(tuple(ends))
 
 
-def test_the_rule_may_be_given_by_its_fields() -> None:
-    traces = [a_trace([0.1, 0.6, 0.1, 0.1, 0.6, 0.1], (3,))]
-    rule = AlertRule(exit=1, hold=0.0)
-    found = run_points(traces, 0.5, exit=1, hold=0.0)
-    assert found == run_points(traces, 0.5, rule=rule) == trade_off(traces, 0.5, rule=rule)
-    assert found[0].alerts == 2
-
-
 def test_only_scores_that_can_begin_an_alert_are_thresholds() -> None:
     trace = a_trace([math.nan, -math.inf, 0.5, 0.5, math.inf])
     assert every_threshold([trace]).tolist() == [0.5, math.inf]
@@ -250,6 +241,6 @@ def test_many_thresholds_over_many_runs_take_seconds() -> None:
     generator = np.random.default_rng(7)
     walk = np.cumsum(generator.normal(size=(50, 2000)), axis=1)
     traces = [a_trace((1 / (1 + np.exp(-run / 10))).tolist(), (500, 1500), 30) for run in walk]
-    points = trade_off(traces, np.linspace(0.001, 0.999, 500), hold=1.0)
+    points = trade_off(traces, np.linspace(0.001, 0.999, 500))
     recalls = [point.detected for point in points]
     assert len(set(recalls)) > 20

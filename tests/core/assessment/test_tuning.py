@@ -190,7 +190,7 @@ def test_the_present_thresholds_are_judged_as_well() -> None:
     found = tune("crash", SECTION, runs, a_goal(1.0, alert_share=1.0))
     assert found.present.thresholds == SECTION.thresholds
     assert found.present.point.missed == 1
-    (same,) = trade_off(runs, [0.5], release=0.2, exit=1, hold=0.0)
+    (same,) = trade_off(runs, [0.5], rule=AlertRule(0.2, exit=1, hold=0.0))
     assert found.present.point == same
 
 

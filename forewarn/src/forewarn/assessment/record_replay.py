@@ -13,8 +13,9 @@ from typing import Any, TypeVar, get_type_hints
 from forewarn.config import parse_spec
 from forewarn.config.actuators import NO_WAY, Ways
 from forewarn.config.yaml_text import parse_document
-from forewarn.errors import InputError, ModelError, RecordingError, plural
+from forewarn.errors import ModelError, RecordingError, located, plural
 from forewarn.models import CountModel, parse_model
+from forewarn.monitoring import session_events as happened
 from forewarn.monitoring.anomaly_section import unpack_detector
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_for
@@ -34,25 +35,6 @@ from forewarn.monitoring.record import (
     Names,
 )
 from forewarn.monitoring.risk_rows import RiskRow, same_bits
-from forewarn.monitoring.session_events import (
-    Acknowledge,
-    Activate,
-    Beginning,
-    ClockHeard,
-    Event,
-    GoalDecided,
-    ModelChange,
-    Mute,
-    PolicyChange,
-    Recall,
-    Release,
-    Reset,
-    Start,
-    UnknownEvent,
-    decode,
-    encode,
-    unhandled,
-)
 from forewarn.monitoring.step import Monitor
 from forewarn.plans.signals import unpacked_readers
 from forewarn.recordings import Recording, open_recording
@@ -162,10 +144,8 @@ class _Replay:
         for sample in self.recording.read():
             assert not isinstance(sample.data, Mapping)
             if sample.topic == self.names.events:
-                try:
-                    self._event(decode(_text(sample.data)))
-                except InputError as error:
-                    raise error.located(file=self.recording.path) from error
+                with located(file=self.recording.path):
+                    self._event(happened.decode(_text(sample.data)))
             elif self.watch is None:
                 raise RecordingError("begins without an event", file=self.recording.path)
             elif sample.topic == self.names.observed:
@@ -205,9 +185,9 @@ class _Replay:
         mtype = self.types[topic]
         return mtype.typestore.deserialize_cdr(data, mtype.name)
 
-    def _event(self, event: Event) -> None:
+    def _event(self, event: happened.Event) -> None:
         """Do to the session what an event did then."""
-        if isinstance(event, Beginning) and self.watch is None:
+        if isinstance(event, happened.Beginning) and self.watch is None:
             self.watch = Watch(
                 self.compiled,
                 self._model(event.model),
@@ -222,35 +202,40 @@ class _Replay:
         if watch is None:
             raise RecordingError(f"begins with the event {event.kind}", accepted="start")
         match event:
-            case Beginning():
+            case happened.Beginning():
                 self.shift_ns = event.shift_ns
                 watch.restart(event.tick)
-            case Recall():
+            case happened.Recall():
                 recall(watch, event.memory, event.first)
-            case Reset():
+            case happened.Reset():
                 watch.reset(event.properties)
-            case Release():
+            case happened.Release():
                 watch.release(event.properties)
-            case Mute():
+            case happened.Mute():
                 watch.mute(event.properties, event.duration)
-            case PolicyChange():
+            case happened.PolicyChange():
                 watch.set_policy(event.property, event.values)
-            case ModelChange():
+            case happened.ModelChange():
                 model = self._model(event.model)
                 if model is None:
                     raise RecordingError("changes to a model that is not in it")
                 watch.use(self._solved(watch.build(model), event.tables))
-            case GoalDecided():
+            case happened.GoalDecided():
                 self.goals += again(watch, event)
-            case Acknowledge():
+            case happened.Acknowledge():
                 pass  # about a file that the replay does not need
-            case Activate() | ClockHeard() | Start() | UnknownEvent():
+            case (
+                happened.Activate()
+                | happened.ClockHeard()
+                | happened.Start()
+                | happened.UnknownEvent()
+            ):
                 raise RecordingError(
-                    f"holds the event {encode(event)[:200]}, which cannot be replayed",
+                    f"holds the event {happened.encode(event)[:200]}, which cannot be replayed",
                     accepted="events that this version of Forewarn records",
                 )
             case _:
-                unhandled(event)
+                happened.unhandled(event)
 
     def _solved(self, monitor: Monitor, name: str | None) -> Monitor:
         """Return the monitor with the tables of the record, if it has any."""

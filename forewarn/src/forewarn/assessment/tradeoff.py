@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forewarn.assessment.episodes import AlertRule, ScoredRun, find_episodes, scored_run
+from forewarn.assessment.episodes import AlertRule, ScoredRun, find_episodes
 from forewarn.assessment.events import (
     SECONDS_AN_HOUR,
     LeadTimes,
@@ -25,23 +25,6 @@ from forewarn.assessment.events import (
     watched,
 )
 from forewarn.assessment.excursions import find_excursions
-from forewarn.assessment.ranking import PrecisionRecall, precision_recall
-
-__all__ = [
-    "AlertRule",
-    "Point",
-    "PrecisionRecall",
-    "ScoredRun",
-    "count_violations",
-    "detections",
-    "every_threshold",
-    "middle_of_best",
-    "pool_points",
-    "precision_recall",
-    "run_points",
-    "scored_run",
-    "trade_off",
-]
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -101,7 +84,6 @@ def trade_off(
     thresholds: ArrayLike | None = None,
     *,
     rule: AlertRule | None = None,
-    **policy: Any,
 ) -> tuple[Point, ...]:
     """Return what every threshold gives over all runs.
 
@@ -110,21 +92,18 @@ def trade_off(
     thresholds : array_like of float, shape (k,), optional
         Scores to try, and the order of the result; by default `every_threshold`.
     rule : AlertRule, optional
-        All else about alerts; else `policy` gives its fields.
-    **policy
-        Fields of `AlertRule`.
+        All else about alerts.
 
     Raises
     ------
     ValueError
         If a threshold or release level is NaN or minus infinity.
     """
-    rule = AlertRule(**policy) if rule is None else rule
     levels = _levels(every_threshold(scored_runs) if thresholds is None else thresholds)
     counts = np.zeros((5, len(levels)), dtype=np.int64)
     seconds = np.zeros(len(levels))
     leads: list[list[float]] = [[] for _ in levels]
-    for tally in _tallies(scored_runs, levels, rule):
+    for tally in _tallies(scored_runs, levels, rule or AlertRule()):
         counts += tally.counts
         seconds += tally.seconds
         for position, lead in zip(tally.threshold.tolist(), tally.leads.tolist(), strict=True):
@@ -144,7 +123,6 @@ def run_points(
     threshold: float,
     *,
     rule: AlertRule | None = None,
-    **policy: Any,
 ) -> tuple[Point, ...]:
     """Return what one threshold gives over each run: for bootstrap and counts per run.
 
@@ -153,11 +131,8 @@ def run_points(
     threshold : float
         Score at and above which an alert begins.
     rule : AlertRule, optional
-        All else about alerts; else `policy` gives its fields.
-    **policy
-        Fields of `AlertRule`.
+        All else about alerts.
     """
-    rule = AlertRule(**policy) if rule is None else rule
     return tuple(
         _point(
             threshold,
@@ -168,7 +143,9 @@ def run_points(
             float(tally.seconds[0]),
         )
         for scored, tally in zip(
-            scored_runs, _tallies(scored_runs, _levels([threshold]), rule), strict=True
+            scored_runs,
+            _tallies(scored_runs, _levels([threshold]), rule or AlertRule()),
+            strict=True,
         )
     )
 

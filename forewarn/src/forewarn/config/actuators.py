@@ -358,17 +358,3 @@ class ActuatorsSpec(Section):
             if getattr(self, name) is None:
                 raise ValueError(f"{name} is empty: write {name}: {{}} for its defaults")
         return self
-
-
-__all__ = [
-    "NO_WAY",
-    "ActuatorsSpec",
-    "AutowareSpec",
-    "Braking",
-    "EscapeSpec",
-    "Nav2Spec",
-    "ReverseSpec",
-    "TurnSpec",
-    "TwistSpec",
-    "Ways",
-]
