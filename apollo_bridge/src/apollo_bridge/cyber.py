@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from apollo_bridge import cyber_process as process
-from apollo_bridge.layouts import own_pool
-from apollo_bridge.messages import Pool
+from apollo_bridge.layouts import own_files
 from apollo_bridge.transport import (
     AT_ONCE,
     Answer,
@@ -236,12 +235,10 @@ class _Child:
 
 def _described(targets: Mapping[str, str]) -> list[dict[str, Any]]:
     return [
-        {"channel": name, "message": message, "files": _files(own_pool(), message)}
+        {
+            "channel": name,
+            "message": message,
+            "files": [base64.b64encode(file).decode() for file in own_files(message)],
+        }
         for name, message in targets.items()
     ]
-
-
-def _files(pool: Pool, message: str) -> list[str]:
-    """Return the serialized files that define a message, dependencies first."""
-    files = (pool.files[name] for name in pool.needed(message))
-    return [base64.b64encode(file.SerializeToString()).decode() for file in files]

@@ -30,6 +30,12 @@ def own_class(name: str) -> Any:
     return own_pool().message_class(name)
 
 
+def own_files(name: str) -> list[bytes]:
+    """Return the serialized files that define a message, dependencies first."""
+    pool = own_pool()
+    return [bytes(pool.files[file].SerializeToString()) for file in pool.needed(name)]
+
+
 def own_type(name: str, schema: bytes = b"") -> ForeignType | None:
     """Return the type of a message that the layouts, or a schema, describe; None for others.
 

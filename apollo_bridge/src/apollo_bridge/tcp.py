@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
-from apollo_bridge.layouts import own_pool
+from apollo_bridge.layouts import own_files
 from apollo_bridge.transport import AT_ONCE, Arrival, Channels, Connected, Event, Lost
 
 REGISTER_DESC, ADD_READER, ADD_WRITER, PUBLISH = 1, 2, 3, 4
@@ -119,7 +119,7 @@ class TcpTransport:
             for channel, message in channels.readers.items()
         ]
         for channel, message in channels.writers.items():
-            parts.append(register(_files(message)))
+            parts.append(register(own_files(message)))
             parts.append(operation(ADD_WRITER, channel.encode(), message.encode()))
         self._greeting = b"".join(parts)
 
@@ -214,9 +214,3 @@ def _hang_up(connection: socket.socket) -> None:
     """End both directions, which wakes whoever waits for something to arrive."""
     with suppress(OSError):  # the other side was faster
         connection.shutdown(socket.SHUT_RDWR)
-
-
-def _files(message: str) -> list[bytes]:
-    """Return the serialized files that define a message, dependencies first."""
-    pool = own_pool()
-    return [bytes(pool.files[name].SerializeToString()) for name in pool.needed(message)]

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from rosbags.typesys import Stores, get_typestore
 
+from forewarn.config.signals import FrameSpec
 from forewarn.errors import FieldError
 from forewarn.expressions import parse_expression
 from forewarn.messages import installed_message_type
 from forewarn.signals.feed import Feed
-from forewarn.signals.sources import FrameSource, SourceSignal
+from forewarn.signals.sources import SourceSignal
 from forewarn.signals.ticks import Grid
 
 STORE = get_typestore(Stores.ROS2_HUMBLE)
@@ -41,7 +42,7 @@ def tf(*transforms: tuple[float, str, str, float]) -> bytes:
 
 
 def pose(name: str, of: str, inside: str, value: str = "translation.x", **more: Any) -> Any:
-    frame = FrameSource(of, inside, "/tf", "/tf_static")
+    frame = FrameSpec.model_validate({"of": of, "in": inside})
     expression = parse_expression(value)
     return SourceSignal(name, "/tf", TYPE, expression, 3 * TICK, None, frame=frame, **more)
 

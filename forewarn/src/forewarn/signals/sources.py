@@ -4,28 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from forewarn.errors import FieldError
+from forewarn.config.signals import FrameSpec
+from forewarn.errors import FieldError, located
 from forewarn.expressions import Expression, Unknown
 from forewarn.messages import Extractor, ForeignExtractor, MessageType, compile_extractor
-
-
-class FrameSource(NamedTuple):
-    """Where a pose comes from: that of the frame `of` in the frame `inside`.
-
-    Attributes
-    ----------
-    topic, static : str
-        Topics of the transforms that change, and of those that stay.
-    """
-
-    of: str
-    inside: str
-    topic: str
-    static: str
 
 
 @dataclass(frozen=True)
@@ -40,7 +26,7 @@ class SourceSignal:
         What an older one means: ``worst``, ``hold`` or ``ignore``.
     where : Expression or None
         Holds for the messages that are meant; None for all of the topic.
-    frame : FrameSource or None
+    frame : FrameSpec or None
         The signal is a value of this pose, and `topic` is that of its transforms.
     """
 
@@ -52,7 +38,7 @@ class SourceSignal:
     default: float | bool | str | list[float] | None
     stale: str = "worst"
     where: Expression | None = None
-    frame: FrameSource | None = None
+    frame: FrameSpec | None = None
 
     @property
     def by_platform(self) -> bool:
@@ -92,8 +78,6 @@ def extractor_of(
         return compile_extractor(mtype, expressions)
     except FieldError:
         for source, expression in zip(sources, expressions, strict=True):
-            try:
+            with located(FieldError, key=f"signals.{source.name}.value"):
                 compile_extractor(mtype, [expression])
-            except FieldError as error:
-                raise error.located(key=f"signals.{source.name}.value") from None
         raise

@@ -31,11 +31,6 @@ LATCHED = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 TOLERANCE = 1e-3
 
 
-def make(node: Node, spec: AutowareSpec) -> Autoware:
-    """Return the actuator."""
-    return Autoware(node, spec)
-
-
 class Autoware:
     """Both ways; a stop uses the limit, a minimal-risk manoeuvre or both, as the file says."""
 
@@ -83,6 +78,9 @@ class Autoware:
         """Destroy publishers, subscriptions and the client."""
         self._limit.close()
         self._manoeuvre.close()
+
+
+ACTUATOR = Autoware
 
 
 class _Limit:

@@ -27,7 +27,10 @@ def named(spec: ActuatorsSpec) -> dict[str, Any]:
 
 
 def module(name: str) -> Any:
-    """Return the module of an actuator, which nobody loads who does not name it."""
+    """Return the module of an actuator, which nobody loads who does not name it.
+
+    It has the `INTERFACES` that must be installed, and the class, `ACTUATOR`.
+    """
     return import_module(f"monitor_node.actuators.{name}")
 
 
@@ -71,7 +74,7 @@ class Actuators:
         self.present: Demand = NOTHING
         self.decided = False
         self.actuators: list[Actuator] = [
-            module(name).make(node, section) for name, section in named(spec).items()
+            module(name).ACTUATOR(node, section) for name, section in named(spec).items()
         ]
         bond = node.has_parameter("bond") and bool(node.get_parameter("bond").value)
         self._unwatched = unwatched(spec, bond=bond)

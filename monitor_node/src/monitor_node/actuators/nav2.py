@@ -35,11 +35,6 @@ REFUSALS = {
 }
 
 
-def make(node: Node, spec: Nav2Spec) -> Nav2:
-    """Return the actuator."""
-    return Nav2(node, spec)
-
-
 class Nav2:
     """Limits the speed; stops by cancelling goals, by a lock, or by both."""
 
@@ -121,6 +116,9 @@ class Nav2:
             goals.close()
         if self._lock is not None:
             self._lock.close()
+
+
+ACTUATOR = Nav2
 
 
 class _Speed:

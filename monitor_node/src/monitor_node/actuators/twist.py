@@ -27,11 +27,6 @@ The middleware keeps the publisher of a process that was killed for 20 s.
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
-def make(node: Node, spec: TwistSpec) -> Gate:
-    """Return the actuator."""
-    return Gate(node, spec)
-
-
 class Gate:
     """Compares what is asked for with what the gate says that it applies."""
 
@@ -102,3 +97,6 @@ class Gate:
     def close(self) -> None:
         """Leave the topic."""
         self._node.destroy_subscription(self._subscription)
+
+
+ACTUATOR = Gate

@@ -19,7 +19,7 @@ from forewarn.expressions import (
 from forewarn.expressions.comparisons import Comparison, as_comparison
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.clock_kinds import clock_of
-from forewarn.signals.sources import FrameSource, SourceSignal
+from forewarn.signals.sources import SourceSignal
 from forewarn.states.abstraction import PHASES, DerivedSignal
 from forewarn.states.danger import DangerFit, Scoring
 from forewarn.states.predicates.abstraction import PredicateAbstraction
@@ -226,7 +226,7 @@ class _Builder:
             signal.default,
             signal.stale,
             None if signal.where is None else self._parse(signal.where, f"signals.{name}.where"),
-            None if signal.frame is None else FrameSource(**vars(signal.frame)),
+            signal.frame,
         )
 
     def _derivation_order(self, derived: Mapping[str, Expression]) -> list[str]:
