@@ -19,10 +19,10 @@ from live_ros import Probe, monitor_parameters
 from small_world import GATED, MONITOR
 
 from forewarn.assessment.record_replay import replay_record
-from forewarn_ros.process import SIGNALS, Interrupt
+from forewarn_ros.process import END, MAKING, SIGNALS, Interrupt
 
 pytestmark = pytest.mark.ros
-IMPATIENT = "from forewarn_ros import process\nprocess.END = process.LAST = 1.0\n"
+IMPATIENT = "from forewarn_ros import process\nprocess.END = process.MAKING = process.LAST = 1.0\n"
 READY = 'print("ready", flush=True)'
 HANGS = f"""\
 {IMPATIENT}
@@ -168,6 +168,15 @@ def test_a_signal_ends_what_takes_long(interrupt: Interrupt, number: signal.Sign
     os.kill(os.getpid(), number)  # nothing is raised any more while the rest is tidied up
 
 
+def test_a_node_that_is_made_leaves_the_end_to_signals(interrupt: Interrupt) -> None:
+    with interrupt.making():
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > END
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
+    with interrupt.making():
+        os.kill(os.getpid(), signal.SIGINT)
+    assert 0.0 < signal.getitimer(signal.ITIMER_REAL)[0] < MAKING
+
+
 def test_another_error_that_is_made_of_a_signal_is_none(interrupt: Interrupt) -> None:
     with pytest.raises(KeyboardInterrupt), interrupt.raising():
         try:
@@ -189,6 +198,12 @@ def test_another_error_that_is_made_of_a_signal_is_none(interrupt: Interrupt) ->
             signal.SIGTERM,
             1,
             id="and holds the interpreter",
+        ),
+        pytest.param(
+            ["interrupt.making().__enter__()", READY, "hang(ctypes.PyDLL(None))"],
+            signal.SIGINT,
+            1,
+            id="and holds it before it was told",
         ),
         pytest.param(
             ["libc.on_exit(libc.pause, None)", "wait()"],

@@ -17,4 +17,6 @@ def main(args: Sequence[str] | None = None) -> None:
         if interrupt.told:
             return
         with middleware(args):
-            serve(BridgeNode(), interrupt)
+            with interrupt.making():
+                node = BridgeNode()
+            serve(node, interrupt)

@@ -5,7 +5,8 @@ message that is published, a node that is made or destroyed then fails. So rclpy
 (`middleware`). They are taken note of here, and loops look whether there was one.
 
 A process that was told to end does so, whatever hangs in it or in the middleware: after `END` it
-writes the stacks of its threads and exits with 1. Where that hangs too, SIGALRM ends it.
+writes the stacks of its threads and exits with 1. Where that hangs too, SIGALRM ends it. So it does
+if a node is not made within `MAKING`, for nobody hears of a signal there (`Interrupt.making`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 END, LAST = 60.0, 5.0
 """Seconds that a process has to end when it was told to, and what it then has to write where it
 hangs. ROS 2's launch kills after 10 s, systemd after 90 s; nobody does after Ctrl-C."""
+MAKING = 120.0
+"""Seconds that a node may take to be made. The middleware may wait for another process there, for
+ever, and holds the interpreter meanwhile."""
 LOOK, LOOK_NS = 0.1, 50_000_000
 """How often it is looked whether the system's clock was set back, and by how much that counts."""
 
@@ -65,7 +69,7 @@ class Interrupt:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if not self.told:
-            _end_in_time()
+            _end_in_time(END)
         self.told = True
         if self._raises:
             self._raises = False
@@ -88,6 +92,18 @@ class Interrupt:
             raise
         finally:
             self._raises = False
+
+    @contextmanager
+    def making(self) -> Iterator[None]:
+        """End the process if a block in which a node is made takes longer than `MAKING`."""
+        _end_in_time(MAKING)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            faulthandler.cancel_dump_traceback_later()
+            if self.told:
+                _end_in_time(END)
 
     def __exit__(
         self,
@@ -112,15 +128,15 @@ def _listen(heard: int) -> None:
     with open(heard, "rb", buffering=0) as file:
         while told := file.read(1):
             if told[0] in SIGNALS:
-                _end_in_time()
+                _end_in_time(END)
                 file.readall()  # what comes more often postpones nothing
 
 
-def _end_in_time() -> None:
+def _end_in_time(seconds: float) -> None:
     # Neither needs the interpreter, which what hangs may hold.
-    signal.setitimer(signal.ITIMER_REAL, END + LAST)
+    signal.setitimer(signal.ITIMER_REAL, seconds + LAST)
     if sys.stderr is not None:
-        faulthandler.dump_traceback_later(END, exit=True)
+        faulthandler.dump_traceback_later(seconds, exit=True)
 
 
 @contextmanager

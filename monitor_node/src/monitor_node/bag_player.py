@@ -395,7 +395,8 @@ def main(args: Sequence[str] | None = None, interrupt: Interrupt | None = None) 
     with interrupt or Interrupt() as told, ExitStack() as stack:
         with prompt_acknowledgements():
             stack.enter_context(middleware(args))
-            player = BagPlayer(told)
+            with told.making():
+                player = BagPlayer(told)
         stack.callback(player.destroy_node)
         try:
             player.play()

@@ -17,4 +17,6 @@ def main(args: Sequence[str] | None = None, interrupt: Interrupt | None = None) 
         from monitor_node.node import MonitorNode
 
         with middleware(args):
-            serve(MonitorNode(), told)
+            with told.making():
+                node = MonitorNode()
+            serve(node, told)

@@ -164,7 +164,8 @@ def main(args: Sequence[str] | None = None, interrupt: Interrupt | None = None) 
         )
         raise SystemExit(2)
     with interrupt or Interrupt() as told, middleware(args):
-        top = Top()
+        with told.making():
+            top = Top()
         executor = SingleThreadedExecutor(context=top.context)
         executor.add_node(top)
         try:

@@ -351,7 +351,8 @@ def main(args: Sequence[str] | None = None, interrupt: Interrupt | None = None) 
     """Run the gate until it is told to stop; then the robot is stopped by its base's time-out."""
     with interrupt or Interrupt() as told, middleware(args):
         try:
-            node = TwistGate()
+            with told.making():
+                node = TwistGate()
         except ForewarnError as error:
             raise SystemExit(f"twist_gate: {error}") from None
         executor = SingleThreadedExecutor()
