@@ -44,6 +44,15 @@ def test_the_same_line_is_not_said_twice_in_five_seconds_and_the_past_is_forgott
     assert len(throttle._said) <= 1000
 
 
+def test_lines_that_differ_in_decimals_are_the_same() -> None:
+    found: list[str] = []
+    throttle = Throttle(found.append)
+    for number in range(100):
+        throttle.take(f"the clock jumped back by {number / 8:.3f} s", number / 20)
+        throttle.take(f"the clock jumped ahead by {number / 8:.3f} s", number / 20)
+    assert found == ["the clock jumped back by 0.000 s", "the clock jumped ahead by 0.000 s"]
+
+
 def test_all_that_a_monitor_lacks_is_told_and_what_was_told_before_is_not() -> None:
     found: list[str] = []
     reminders = Reminders(found.append, ["known"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 
 AGAIN, LONGEST = 10.0, 600.0
@@ -10,6 +11,7 @@ CLOCK_PATIENCE = 5.0
 INPUT_PATIENCE = 1.0
 THROTTLE = 5.0
 KEPT_LINES = 1000
+DECIMAL = re.compile(r"\d+\.\d+")
 
 
 class Reminder:
@@ -89,7 +91,11 @@ class Reminders:
 
 
 class Throttle:
-    """Says a line unless the same one was said less than five seconds ago."""
+    """Says a line unless the same one was said less than five seconds ago.
+
+    Lines that differ only in decimal numbers are the same: a clock that two nodes publish jumps at
+    each of their messages, each time by another time.
+    """
 
     def __init__(self, say: Callable[[str], object]) -> None:
         self._say = say
@@ -97,11 +103,12 @@ class Throttle:
 
     def take(self, line: str, now: float) -> None:
         """Take in a line at `now`, in seconds."""
-        if now - self._said.get(line, -math.inf) < THROTTLE:
+        key = DECIMAL.sub("", line)
+        if now - self._said.get(key, -math.inf) < THROTTLE:
             return
         if len(self._said) >= KEPT_LINES:  # lines with numbers in them are never the same again
             self._said.clear()
-        self._said[line] = now
+        self._said[key] = now
         self._say(line)
 
 
