@@ -22,7 +22,7 @@ from forewarn.assessment.record_replay import replay_record
 from forewarn_ros.process import END, MAKING, SIGNALS, Interrupt
 
 pytestmark = pytest.mark.ros
-IMPATIENT = "from forewarn_ros import process\nprocess.END = process.MAKING = process.LAST = 1.0\n"
+IMPATIENT = "from forewarn_ros import process\nprocess.END = process.LAST = 1.0\n"
 READY = 'print("ready", flush=True)'
 HANGS = f"""\
 {IMPATIENT}
@@ -200,7 +200,13 @@ def test_another_error_that_is_made_of_a_signal_is_none(interrupt: Interrupt) ->
             id="and holds the interpreter",
         ),
         pytest.param(
-            ["interrupt.making().__enter__()", READY, "hang(ctypes.PyDLL(None))"],
+            [
+                "process.MAKING = 1.0",
+                "block = interrupt.making()",
+                "block.__enter__()",
+                READY,
+                "hang(ctypes.PyDLL(None))",
+            ],
             signal.SIGINT,
             1,
             id="and holds it before it was told",

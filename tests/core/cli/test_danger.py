@@ -30,6 +30,7 @@ from forewarn.monitoring.session_events import Start
 from forewarn.recordings import open_recording
 from forewarn.recordings.by_name import samples_of
 from monitor_node.explaining import explain
+from monitor_node.readings import ages_at
 
 Run = Callable[..., Any]
 
@@ -315,9 +316,9 @@ def test_evidence_tells_what_pushes_the_score(world: Path, model: CountModel) ->
             if result.request is not None and result.request.evidence:
                 told.append((result, result.request.evidence[-1]))
             row = result.rows[0]
-            signals = ([], [], [])
+            ages = ages_at(watch, result.verdict)
             past = watch.session.state.past
-            text = explain(watch.monitor, result.verdict, signals, row, past=past).text
+            text = explain(watch.monitor, result.verdict, ages, row, past=past).text
             assert " ahead is " in text
     assert told
     slot = watch.monitor.abstraction.signals.index("ahead")

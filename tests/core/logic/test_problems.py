@@ -63,7 +63,10 @@ MISTAKES = (
 
 
 def problems(folder: Path, text: str) -> list[str]:
-    """Return what is wrong, each as key path and problem."""
+    """Return what is wrong, each as key path and problem.
+
+    What may have been meant is left out: it is among the names that could be read.
+    """
     path = folder / "monitor.yaml"
     path.write_text(text)
     try:
@@ -71,7 +74,8 @@ def problems(folder: Path, text: str) -> list[str]:
             compile_spec(load_spec(path))
     except ConfigErrors as error:
         assert all(one.file == str(path) for one in error.errors)
-        return [f"{one.key.rpartition(': ')[2]}: {one.problem}" for one in error.errors]
+        told = (f"{one.key.rpartition(': ')[2]}: {one.problem}" for one in error.errors)
+        return [one.partition("; did you mean")[0] for one in told]
     return []
 
 
