@@ -225,7 +225,10 @@ def test_a_process_that_hangs_ends(lines: list[str], number: signal.Signals, cod
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         process.send_signal(number)
-        _, told = process.communicate(timeout=LIMIT)
+        try:
+            _, told = process.communicate(timeout=LIMIT)
+        finally:
+            process.kill()  # else the block waits for what hangs
     assert process.returncode == code
     assert ("in hang" in told.decode()) == (code == 1)
 
@@ -239,9 +242,12 @@ def test_a_monitor_whose_output_nobody_reads_ends(world: Path, domain: int, prob
     os.set_blocking(full, True)
     command = [sys.executable, "-c", f"{IMPATIENT}from monitor_node.main import main; main()"]
     with subprocess.Popen(command, stderr=full, env=environment(domain)) as process:
-        probe.wait(lambda: "monitor" in probe.node.get_node_names(), "a monitor")
-        process.send_signal(signal.SIGINT)
-        assert process.wait(LIMIT) == -signal.SIGALRM
+        try:
+            probe.wait(lambda: "monitor" in probe.node.get_node_names(), "a monitor")
+            process.send_signal(signal.SIGINT)
+            assert process.wait(LIMIT) == -signal.SIGALRM
+        finally:
+            process.kill()
     os.close(unread)
     os.close(full)
 
