@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from evaluation.agents.outcome import Field, check_fields, is_key
 from evaluation.agents.rivals import Trace
+from evaluation.harness.lines import json_lines
 from forewarn.errors import InputError
 from forewarn.learning.examples import read_run
 from forewarn.monitoring.loading import load_compiled
@@ -113,21 +113,9 @@ def read_runs(path: Path) -> Iterator[AgentRun]:
 
 def _records(path: Path) -> list[dict[str, Any]]:
     """Return the lines of a file of runs; raises InputError if one is no run."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    found: list[dict[str, Any]] = []
-    with opened(path, "rt", encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-            except ValueError as error:
-                problem = f"is no JSON ({error})"
-                raise InputError(problem, accepted=RUN, file=path, key=f"line {number}") from error
-            if not isinstance(record, dict):
-                raise InputError("is no run", accepted=RUN, file=path, key=f"line {number}")
-            _check(record, Path(f"{path}::run={len(found)}"))
-            found.append(record)
+    found = list(json_lines(path, accepted=RUN))
+    for number, record in enumerate(found):
+        _check(record, Path(f"{path}::run={number}"))
     return found
 
 

@@ -50,10 +50,7 @@ def load(name: str) -> CompiledSpec:
 
 def write_traces(data: Path, folder: Path) -> list[Path]:
     """Write the variables of each trial at each tick, so that a run reads laser scans once."""
-    compiled, names = (
-        load("sequor.yaml"),
-        load("sequor_hand.yaml").spec.signals,
-    )
+    compiled, names = load("sequor.yaml"), load("sequor_hand.yaml").spec.signals
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for path in trials_in(data):

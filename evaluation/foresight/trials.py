@@ -3,6 +3,7 @@
     python -m evaluation.foresight.trials --robot FOLDER [--judged FOLDER] --folder out/study
     python -m evaluation.foresight.trials --ngsim FOLDER [--crime FOLDER] --folder out/study
 
+Figures go to the folder, with `--write` to results.json beside this file and to RESULTS.md.
 `--robot` has the trials of a warehouse robot as published, `E2_002.json.gz` and so on. They are
 judged in the parts of `evaluation.agents.sequor`, a trial and its mirror image in the same one, by
 the label of that study; with `--judged`, all of them are learned from, and the trials of the other
@@ -35,6 +36,7 @@ from evaluation.foresight.tables import (
     write_page,
 )
 from evaluation.harness.command import command
+from evaluation.harness.lines import json_lines
 from evaluation.harness.page import put, rounded, table, write_json
 from evaluation.harness.runs import Pass, pass_over
 from evaluation.real import crime as criticality
@@ -285,13 +287,15 @@ def criticalities(asked: Question, judged: Sequence[Pass], folder: Path) -> list
 
     Raises
     ------
+    FileNotFoundError
+        If a car has no file there.
     InputError
-        If a car has no file there, or one with another number of steps.
+        If a file lacks a measure, or has another number of steps.
     """
     values = []
     for one in judged:
         path = folder / one.path.name
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        rows = list(json_lines(path, *criticality.MEASURES))
         ticks = len(one.tracks[0].ticks)
         if len(rows) != ticks:
             raise InputError(

@@ -4,7 +4,7 @@
 
 writes for each car of the CommonRoad scenes in DATA one JSON-lines file, a line a step: the most
 critical value over all other cars, with the library's own parameters. It runs in an environment
-with `requirements.txt` of this folder (Python 3.10 or newer; no forewarn is needed).
+with `requirements.txt` of this folder (tried with Python 3.10; no forewarn is needed).
 
 Only measures of the present moment are taken. Those that read where the others will be (`TTCE`,
 `DCE`, `PET`, `THW` and others) would know what is to be foreseen. For the same reason accelerations
@@ -100,7 +100,10 @@ def main(data: Path, folder: Path) -> None:
     general.check_elements_state_list = backward
     CriMeBase.set_other_vehicles = lambda one, number: setattr(one, "other_vehicle", cars[number])
     folder.mkdir(parents=True, exist_ok=True)
-    for path in sorted(data.glob("*.xml")):
+    scenes = sorted(data.glob("*.xml"))
+    if not scenes:
+        raise FileNotFoundError(f"{data} holds no CommonRoad scene (*.xml)")
+    for path in scenes:
         scenario, _ = CommonRoadFileReader(str(path)).open(lanelet_assignment=True)
         cars = {car.obstacle_id: deepcopy(car) for car in scenario.dynamic_obstacles}
         for car in cars.values():

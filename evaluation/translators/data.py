@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from evaluation.harness.lines import json_lines, text_lines
 from forewarn.assessment.requirement_files import Answer, Requirement
-from forewarn.errors import FormulaError, InputError
+from forewarn.errors import FormulaError
 from forewarn.logic.equivalence import kind_of
 from forewarn.logic.notations import read_formula
 from forewarn.logic.syntax import atoms_of
-from forewarn.recordings.traces import open_text
 
 PACKED = ".jsonl.gz"
 MASKED = "prop_"
@@ -25,41 +25,6 @@ class Pair(NamedTuple):
     data: str
     text: str
     formula: str
-
-
-def lines(path: Path) -> list[str]:
-    """Return the lines of a file, unpacked; a sentence may hold any other line break."""
-    try:
-        with open_text(path) as file:
-            return file.read().removeprefix("\ufeff").split("\n")
-    except (EOFError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read ({error})", accepted="text", file=path) from error
-
-
-def rows_of(path: Path, *needed: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a file of JSON lines.
-
-    Raises
-    ------
-    InputError
-        If a line is no object with the keys that are needed.
-    """
-    accepted = f"an object with {', '.join(needed)}"
-    for number, line in enumerate(lines(path), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise InputError(
-                f"is no JSON ({error})", accepted=accepted, file=path, key=f"line {number}"
-            ) from error
-        lacking = [key for key in needed if not isinstance(row, dict) or key not in row]
-        if lacking:
-            raise InputError(
-                f"lacks {', '.join(lacking)}", accepted=accepted, file=path, key=f"line {number}"
-            )
-        yield row
 
 
 def pairs(folder: Path) -> Iterator[Pair]:
@@ -78,12 +43,12 @@ def pairs(folder: Path) -> Iterator[Pair]:
         raise FileNotFoundError(
             f"{folder} has none of {lang2ltl.name}, {nl2spec.name}, vltl/*{PACKED}"
         )
-    for row in rows_of(lang2ltl, "nl", "ltl_prefix") if lang2ltl.exists() else ():
+    for row in json_lines(lang2ltl, "nl", "ltl_prefix") if lang2ltl.exists() else ():
         yield Pair("Lang2LTL", row["nl"], row["ltl_prefix"])
     for path in found.values():
-        for row in rows_of(path, "sentence", "grounded_tl"):
+        for row in json_lines(path, "sentence", "grounded_tl"):
             yield Pair("VLTL", _joined(row["sentence"]), _joined(row["grounded_tl"]))
-    for line in lines(nl2spec) if nl2spec.exists() else ():
+    for line in text_lines(nl2spec) if nl2spec.exists() else ():
         text, separator, formula = line.rpartition(";")
         if separator:
             yield Pair("nl2spec", text, formula)
@@ -133,12 +98,12 @@ def translators(folder: Path) -> Iterator[Translator]:
         raise FileNotFoundError(f"{folder} has no vltl/answers/*{PACKED} (--part pairs needs none)")
     for domain, sentences in domains(folder).items():
         needed = ("id", "sentence", "tl", "grounded_tl")
-        rows = {str(row["id"]): row for row in rows_of(sentences, *needed)}
+        rows = {str(row["id"]): row for row in json_lines(sentences, *needed)}
         own = sorted(path for path in paths if path.name.endswith(f"__{domain}{PACKED}"))
         paths -= set(own)
         for path in own:
             name = path.name.removesuffix(f"__{domain}{PACKED}")
-            given = list(rows_of(path, "id", "prediction"))
+            given = list(json_lines(path, "id", "prediction"))
             answers = [Answer(str(row["id"]), name, _joined(row["prediction"])) for row in given]
             grounded = not any(MASKED in answer.text for answer in answers)
             known = [answer for answer in answers if answer.id in rows]

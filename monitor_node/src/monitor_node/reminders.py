@@ -93,8 +93,8 @@ class Reminders:
 class Throttle:
     """Says a line unless the same one was said less than five seconds ago.
 
-    Lines that differ only in decimal numbers are the same: a clock that two nodes publish jumps at
-    each of their messages, each time by another time.
+    Lines that differ only in decimal numbers are the same. Where two nodes publish the clock, it
+    jumps at each of their messages, by a different number of seconds each time.
     """
 
     def __init__(self, say: Callable[[str], object]) -> None:

@@ -71,7 +71,7 @@ def _head(draft: Draft) -> Iterator[str]:
     yield f"# ({long} long{looked}). It is valid as it is: thresholds come from"
     yield "# the values recorded there, properties are examples. Make them your own, then:"
     yield "#   forewarn validate THIS --bag BAG      find mistakes"
-    yield "#   forewarn learn BAG... -c THIS -o MODEL   learn what follows what"
+    yield "#   forewarn learn BAG... -c THIS -o MODEL   learn from recordings"
     yield "#   forewarn replay BAG -c THIS -m MODEL     see what would have been foreseen"
     yield "version: 1"
     if draft.rate == "steps":
