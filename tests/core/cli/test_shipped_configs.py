@@ -221,7 +221,7 @@ def test_nav2_signals_from_recorded_messages(
 ) -> None:
     # A scanner that starts at angle 0 and turns full circle: a beam every 10 degrees.
     ranges = np.full(36, math.inf, dtype=np.float32)
-    ranges[0], ranges[18], ranges[9], ranges[1] = 1.12, 0.5, math.nan, 0.04
+    ranges[0], ranges[18], ranges[9], ranges[1] = 1.12, 0.5, math.nan, 0.0
     step = math.radians(10)
     bag = record(
         {

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from forewarn.expressions import call_trees as trees
 from forewarn.expressions.compiler import Rewriter, compile_rewritten, read_names
 from forewarn.expressions.functions import CONSTANTS, FUNCTIONS
-from forewarn.expressions.ragged import REDUCTIONS, Unlike
+from forewarn.expressions.ragged import EXTREMES, REDUCTIONS, Unlike
 from forewarn.expressions.syntax import Expression, called
 from forewarn.expressions.values import Notes, Vector
 
@@ -288,7 +288,7 @@ class _Lifter:
 
     def _reduction(self, node: ast.Call, name: str) -> _Made:
         part = self.made(node.args[0])
-        if part.level != 1:
+        if part.level != 1 or (name == "nearest_beam" and part.kind != "f"):
             raise NotLifted
         values = part.tree
         arguments: list[ast.expr] = []
@@ -297,13 +297,13 @@ class _Lifter:
             if default.level is not None or (default.kind, part.kind) != ("f", "f"):
                 raise NotLifted
             arguments = [ast.Constant(True), default.tree]
-        if name in ("min", "max"):
+        if name in EXTREMES:
             values = trees.call("_one_zero", values)
         reduced = trees.noted(
             "_reduce_segments", ast.Constant(name), values, trees.name(COUNTS), *arguments
         )
         kind: Kind = "b" if name in _TRUTHS else "i" if name in _WHOLE else "f"
-        return _Made(reduced, 0, part.kind if name in ("min", "max") else kind)
+        return _Made(reduced, 0, part.kind if name in EXTREMES else kind)
 
     def _elementwise(self, node: ast.expr, parts: Sequence[ast.expr], kind: Kind) -> _Made:
         return self._joined(node, parts, [self.made(part) for part in parts], kind)

@@ -14,7 +14,8 @@ from forewarn.expressions.functions import FUNCTIONS
 from forewarn.expressions.operators import truth
 from forewarn.expressions.values import NAN, Notes, Vector, is_unknown, vector
 
-REDUCTIONS = ("min", "max", "sum", "mean", "any", "all", "count", "len")
+EXTREMES = {"min": np.minimum, "max": np.maximum, "nearest_beam": np.fmin}
+REDUCTIONS = ("min", "max", "nearest_beam", "sum", "mean", "any", "all", "count", "len")
 
 
 def spread(values: Any, counts: Any) -> Any:
@@ -53,12 +54,12 @@ def merge_counts(outer: Any, inner: Any) -> Any:
     lost = np.isnan(inner)
     if not isinstance(outer, np.ndarray):
         return NAN if is_unknown(outer) or lost.any() else int(inner.sum())
-    merged = _sums(_present(inner), _present(outer))
-    gone = np.isnan(outer) | (_sums(lost, _present(outer)) > 0)
+    merged = segment_sums(_present(inner), _present(outer))
+    gone = np.isnan(outer) | (segment_sums(lost, _present(outer)) > 0)
     return np.where(gone, NAN, merged) if gone.any() else merged
 
 
-def _sums(values: Vector, counts: Vector) -> Vector:
+def segment_sums(values: Vector, counts: Vector) -> Vector:
     """Return the sum of each segment of whole numbers."""
     ends = np.cumsum(counts)
     totals = np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
@@ -134,10 +135,10 @@ def reduce_segments(
         kept = widen(truth(notes, condition), len(column))
         if len(kept) and kept.dtype != np.bool_:
             notes.unknown("the 'if' of a comprehension is unknown for an element")
-            unknown = unknown | (_sums(np.isnan(kept), counts) > 0)
+            unknown = unknown | (segment_sums(np.isnan(kept), counts) > 0)
             kept = kept == 1
         column = _kept(column, kept)
-        counts = _sums(np.asarray(kept, dtype=np.bool_), counts)
+        counts = segment_sums(np.asarray(kept, dtype=np.bool_), counts)
     result = _reduce(name, notes, column, counts, default)
     return np.where(unknown, NAN, result) if unknown.any() else result
 
@@ -148,15 +149,14 @@ def _reduce(name: str, notes: Notes, column: Any, counts: Vector, default: Any) 
     if isinstance(column, list):
         column = np.full(len(column), NAN)
         notes.unknown("text where a number is needed")
-    if name in ("min", "max"):
-        ufunc = np.minimum if name == "min" else np.maximum
-        return _extreme(name, ufunc, notes, column, counts, default)
+    if name in EXTREMES:
+        return _extreme(name, EXTREMES[name], notes, column, counts, default)
     if name in ("sum", "mean"):
         function = FUNCTIONS[name].call
         bounds = [0, *np.cumsum(counts).tolist()]
         return vector([function(notes, column[a:b]) for a, b in pairwise(bounds)])
     known = truth(notes, column)
-    holds, fails = _sums(known == 1, counts), _sums(known == 0, counts)
+    holds, fails = segment_sums(known == 1, counts), segment_sums(known == 0, counts)
     if name == "any":
         answer, decided = holds > 0, (holds > 0) | (fails == counts)
     elif name == "all":
@@ -180,7 +180,8 @@ def _extreme(
     if filled.all():
         return found
     if default is None:
-        notes.unknown(f"{name}() of an empty array; give it a default=")
+        if name != "nearest_beam":
+            notes.unknown(f"{name}() of an empty array; give it a default=")
         default = NAN
     result = np.full(len(counts), float(default))
     result[filled] = found

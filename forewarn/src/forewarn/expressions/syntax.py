@@ -146,7 +146,18 @@ def parse_expression(source: str) -> Expression:
         raise ExpressionError(
             f"the expression {text[:60]!r}... is nested too deeply", accepted=ACCEPTED
         ) from None
-    return Expression(text, tree, frozenset(checker.names))
+    return Expression(text, _Spelled().visit(tree), frozenset(checker.names))
+
+
+class _Spelled(ast.NodeTransformer):
+    """Spells out ``nearest_beam`` of a scan, so that every way of evaluation has it."""
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if called(node) != "nearest_beam" or len(node.args) == 1:
+            return node
+        beams = ast.Call(ast.Name("beam_ranges", ast.Load()), node.args, [])
+        return ast.copy_location(ast.Call(node.func, [ast.copy_location(beams, node)], []), node)
 
 
 def normal_form(expression: Expression) -> str:

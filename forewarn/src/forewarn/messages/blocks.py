@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forewarn.expressions.blocks import EXACT, Column, Lifted, lift
 from forewarn.expressions.compiler import compile_tree, read_names
@@ -24,6 +25,7 @@ from forewarn.messages.foreign import ForeignType
 from forewarn.messages.inference import ROOT, Typed, infer
 from forewarn.messages.kinds import NUMBER, TEXT, Many
 from forewarn.messages.plan import ALL, Plan, Planner, Wants
+from forewarn.messages.readings import Readings, plain, readings_of
 from forewarn.messages.vectorise import NotLifted, constant_index
 
 _KINDS = {"f8": "f", "i8": "i", "?": "b"}
@@ -53,7 +55,14 @@ class Leaf(NamedTuple):
 class BlockExtractor:
     """Evaluates expressions over many messages; made by `block_extractor`."""
 
-    def __init__(self, plan: Plan, leaves: Sequence[Leaf], lifted: Sequence[_Lifted]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        leaves: Sequence[Leaf],
+        lifted: Sequence[_Lifted],
+        judged: tuple[int, ...] = (),
+    ) -> None:
+        self._judged = judged
         self._decode = decoder_of_many(plan)
         self._columns = [_reader(plan, leaf) for leaf in leaves]
         self._lifted = lifted
@@ -72,6 +81,9 @@ class BlockExtractor:
         if columns is None:
             return found
         known = np.logical_and.reduce([column.known for column in columns])
+        if self._judged:
+            *columns, clear = columns
+            known &= clear.values | ~np.logical_or.reduce([_endless(one) for one in columns])
         rows = zip(*(column.some(known) for column in columns), strict=True)
         for at, row in zip(np.flatnonzero(known).tolist(), rows, strict=True):
             found[at] = row
@@ -90,6 +102,11 @@ class BlockExtractor:
             if column is None:
                 return None
             found.append(column)
+        if self._judged:
+            plainly = _plain(*(leaves[at] for at in self._judged))
+            if plainly is None:
+                return None
+            found.append(plainly)
         return found
 
 
@@ -111,10 +128,13 @@ def block_extractor(mtype: MessageType, expressions: Sequence[Expression]) -> Bl
     if isinstance(mtype, ForeignType) or not expressions:
         return None
     harvest = _Harvest()
+    typed = [infer(expression, mtype.struct) for expression in expressions]
+    readings = next((found for one in typed if (found := readings_of(mtype, one))), None)
     try:
-        trees = [harvest.tree(infer(expression, mtype.struct)) for expression in expressions]
+        trees = [harvest.tree(one) for one in typed]
     except NotLifted:
         return None
+    judged = () if readings is None else harvest.readings(readings)
     wants = Wants()
     for leaf in harvest.leaves:
         _want(leaf, wants)
@@ -133,7 +153,23 @@ def block_extractor(mtype: MessageType, expressions: Sequence[Expression]) -> Bl
         if not isinstance(function, Lifted):
             return None
         lifted.append(_Lifted(function, tuple(places)))
-    return BlockExtractor(plan, harvest.leaves, lifted)
+    return BlockExtractor(plan, harvest.leaves, lifted, judged)
+
+
+def _plain(beams: Column | None, low: Column | None) -> Column | None:
+    """Return whether a reading is inf; known of messages whose readings mean what they say."""
+    if beams is None or low is None or beams.counts is None or not low.known.all():
+        return None
+    known, clear = plain(beams.values, beams.counts, low.values)
+    return Column(clear, None, known & beams.known)
+
+
+def _endless(column: Column) -> NDArray[np.bool_]:
+    """Tell at which messages a number is inf."""
+    found = np.zeros(len(column.known), np.bool_)
+    if column.counts is None and column.values.dtype.kind == "f":
+        found[column.known] = np.isposinf(column.values)
+    return found
 
 
 def _name(leaf: int) -> str:
@@ -197,6 +233,13 @@ class _Harvest:
     def tree(self, typed: Typed) -> ast.expr:
         """Return the tree over leaves; raises NotLifted."""
         return _Harvester(typed, self).visit(typed.tree)
+
+    def readings(self, readings: Readings) -> tuple[int, ...]:
+        """Return the leaves of all readings of a message, and of the least that is measured."""
+        beams, low = readings.places
+        for leaf in (found := (Leaf(beams, False, beams[:-1]), Leaf(low, False, None))):
+            self.leaf(leaf)
+        return tuple(self.leaves.index(leaf) for leaf in found)
 
     def leaf(self, leaf: Leaf) -> ast.expr:
         if leaf not in self.leaves:

@@ -16,7 +16,7 @@ import numpy as np
 from forewarn.errors import DecodeError
 from forewarn.expressions.compiler import compile_rewritten, compile_tree, settle
 from forewarn.expressions.syntax import Expression, shown
-from forewarn.expressions.values import Notes, Unknown, Value
+from forewarn.expressions.values import Notes, Unknown, Value, Vector
 from forewarn.messages.columns import Pick, direct_slot, flat, recipe
 from forewarn.messages.decoder import Decode, decoder
 from forewarn.messages.definitions import MessageType
@@ -24,6 +24,7 @@ from forewarn.messages.foreign import ForeignExtractor, ForeignType
 from forewarn.messages.inference import ROOT, Typed, infer
 from forewarn.messages.plan import Plan, Planner, Wants
 from forewarn.messages.read_paths import touch
+from forewarn.messages.readings import Readings, judged, readings_of
 from forewarn.messages.records import open_with, shelve
 from forewarn.messages.vectorise import Lifted, NotLifted, Source, lift
 
@@ -37,11 +38,13 @@ MICROSECONDS_PER_OPERATION = 1.0
 class Evaluation(NamedTuple):
     """How the value of one expression comes from the columns of a message.
 
-    `columns` are the places of the arguments; None: the whole message, as a record.
+    `columns` are the places of the arguments; None: the whole message, as a record. `readings` are
+    those that it chooses among.
     """
 
     function: Callable[..., Any]
     columns: tuple[int, ...] | None
+    readings: Readings | None = None
 
 
 class Extractor:
@@ -116,6 +119,19 @@ class Extractor:
     def _evaluate(
         self, evaluation: Evaluation, columns: Columns, reasons: dict[int, str]
     ) -> Value | Unknown:
+        if evaluation.readings is None:
+            return self._value(evaluation, columns, reasons)
+        beams, low = (self.plan.values[place] for place in evaluation.readings.places)
+
+        def evaluate(readings: Vector) -> Value | Unknown:
+            replaced = [*columns[:beams], readings, *columns[beams + 1 :]]
+            return self._value(evaluation, replaced, reasons)
+
+        return judged(columns[beams], columns[low], evaluate)
+
+    def _value(
+        self, evaluation: Evaluation, columns: Columns, reasons: dict[int, str]
+    ) -> Value | Unknown:
         notes = Notes()
         if evaluation.columns is None:
             assert self._shelf is not None
@@ -160,8 +176,11 @@ def compile_extractor(
         return ForeignExtractor(mtype, expressions)
     typed = [infer(expression, mtype.struct) for expression in expressions]
     ways = [_lift(expression) for expression in typed]
-    notes = []
+    readings = [readings_of(mtype, one) for one in typed]
+    notes = [text for one, of in zip(typed, readings, strict=True) if of and (text := of.note(one))]
     wants = Wants()
+    for place in {place for of in readings if of is not None for place in of.places}:
+        wants.add(place, False)
     for expression, way in zip(typed, ways, strict=True):
         if isinstance(way, Lifted):
             for source in way.sources:
@@ -172,10 +191,12 @@ def compile_extractor(
     plan = Planner().plan(mtype.struct, wants)
     kitchen = _Kitchen(plan)
     evaluations = [
-        kitchen.evaluation(expression, way)
-        if isinstance(way, Lifted)
-        else _element_by_element(expression)
-        for expression, way in zip(typed, ways, strict=True)
+        (
+            kitchen.evaluation(expression, way)
+            if isinstance(way, Lifted)
+            else _element_by_element(expression)
+        )._replace(readings=of)
+        for expression, way, of in zip(typed, ways, readings, strict=True)
     ]
     return Extractor(mtype, plan, kitchen.recipes, evaluations, decoded_by(plan), tuple(notes))
 

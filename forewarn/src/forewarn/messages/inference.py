@@ -75,7 +75,7 @@ def infer(expression: Expression, struct: Struct) -> Typed:
 Scope: TypeAlias = "Mapping[str, Kind]"
 Result: TypeAlias = "tuple[ast.expr, Kind]"
 
-_REDUCERS = {"sum", "mean", "any", "all", "count", "argmin", "argmax"}
+_REDUCERS = {"sum", "mean", "any", "all", "count", "argmin", "argmax", "nearest_beam"}
 
 
 class _Inference:

@@ -46,7 +46,7 @@ def _nearest(pose: str, items: str) -> str:
     return f"min((hypot({pose}.x, {pose}.y) for m in {items}), default=inf)"
 
 
-NEAREST_SCAN = "min((r for r in ranges if isfinite(r) and r >= range_min), default=inf)"
+NEAREST_SCAN = "nearest_beam(ranges, range_min, range_max)"
 _TWIST = (
     Proposal("commanded_speed", "linear.x", "m/s"),
     Proposal("commanded_yaw_rate", "angular.z", "rad/s"),
@@ -88,7 +88,11 @@ CATALOGUE: Mapping[str, tuple[Proposal, ...]] = {
     ),
     "sensor_msgs/msg/LaserScan": (
         Proposal(
-            "nearest", NEAREST_SCAN, "m", "inf: nothing in range (REP-117)", Role.DISTANCE
+            "nearest",
+            NEAREST_SCAN,
+            "m",
+            "inf: nothing in range; without a reading unknown (REP-117). 0.0 is no reading",
+            Role.DISTANCE,
         ),
     ),
     "sensor_msgs/msg/Range": (Proposal("distance", "msg.range", "m", "", Role.DISTANCE),),
@@ -97,7 +101,7 @@ CATALOGUE: Mapping[str, tuple[Proposal, ...]] = {
         Proposal("turn_rate", "angular_velocity.z", "rad/s"),
     ),
     "sensor_msgs/msg/JointState": (
-        Proposal("joint_speed", "max((abs(v) for v in velocity), default=0)", "rad/s", "fastest"),
+        Proposal("joint_speed", "max(abs(v) for v in velocity)", "rad/s", "fastest"),
     ),
     "sensor_msgs/msg/BatteryState": (Proposal("battery", "percentage", "", "0 to 1"),),
     "sensor_msgs/msg/NavSatFix": (Proposal("gnss_fix", "status.status", "", "-1: no fix"),),
@@ -174,7 +178,7 @@ CATALOGUE: Mapping[str, tuple[Proposal, ...]] = {
     "autoware_planning_msgs/msg/Trajectory": (
         Proposal(
             "planned_speed",
-            "min((p.longitudinal_velocity_mps for p in points), default=0)",
+            "min(p.longitudinal_velocity_mps for p in points)",
             "m/s",
             "slowest point of the plan",
         ),

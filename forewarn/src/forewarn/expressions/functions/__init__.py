@@ -2,6 +2,7 @@
 
 from forewarn.expressions.functions import (
     arithmetic,
+    beams,
     conflict,
     embeddings,
     memory,
@@ -16,6 +17,7 @@ __all__ = [
     "FUNCTIONS",
     "arithmetic",
     "arity_problem",
+    "beams",
     "conflict",
     "embeddings",
     "memory",
