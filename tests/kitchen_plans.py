@@ -30,4 +30,5 @@ properties:
     enter: 1
     exit: 1
     hold: 0
+    clear: 0
 """

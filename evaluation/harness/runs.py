@@ -235,7 +235,12 @@ def _looked_up(monitor: Monitor, one_pass: Pass) -> tuple[Track, ...]:
             in_model = np.array([one.in_model for one in told], dtype=bool)
         violated = track.status == PropertyStatus.VIOLATED
         risk = np.where(violated, 1.0, risk)
-        tracks.append(dataclasses.replace(track, probability=risk, in_model=violated | in_model))
+        in_model = violated | in_model
+        tracks.append(
+            dataclasses.replace(
+                track, probability=risk, in_model=in_model, figure=risk, unseen=~in_model
+            )
+        )
     return tuple(tracks)
 
 

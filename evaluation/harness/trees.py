@@ -144,8 +144,9 @@ def _boosted(question: Question, known: Sequence[Pass], unseen: Sequence[Pass]) 
 
 
 def _with_chance(question: Question, one: Pass, chance: NDArray[np.float64]) -> Pass:
+    seen = np.ones(len(chance), dtype=bool)
     tracks = tuple(
-        replace(track, probability=chance, in_model=np.ones(len(chance), dtype=bool))
+        replace(track, probability=chance, in_model=seen, figure=chance, unseen=~seen)
         for track in one.tracks
         if track.name == question.name
     )

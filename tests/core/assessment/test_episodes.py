@@ -17,7 +17,7 @@ from written_runs import track as written
 from forewarn.assessment import episodes
 from forewarn.assessment.episodes import AlertRule, find_episodes, scored_run
 from forewarn.assessment.excursions import find_excursions
-from forewarn.assessment.history import UNKNOWN_STATE, Track
+from forewarn.assessment.history import Track
 from forewarn.assessment.reliability import outcomes
 from forewarn.assessment.tradeoff import every_threshold
 from forewarn.config.sections import PropertySpec
@@ -41,7 +41,7 @@ def test_alerts_are_those_of_the_policy() -> None:
     begun = 0
     for tracks, rule in CASES:
         expected = walks(tracks, rule)
-        runs = [scored_run(track, startup=0.0) for track in tracks]
+        runs = [scored_run(track) for track in tracks]
         found = find_episodes(runs, np.array(THRESHOLDS), rule)
         told = zip(*(column.tolist() for column in found), strict=True)
         assert list(told) == expected
@@ -68,7 +68,7 @@ def test_alerts_of_short_runs_are_those_of_the_policy(size: int, ticks: int) -> 
     rule = AlertRule(enter=ticks, exit=ticks, hold=0.0, unseen_limit=0.2)
     for run in itertools.product((DANGER, CALM, UNSEEN, ASLEEP), repeat=size):
         track = a_track(list(run))
-        found = find_episodes([scored_run(track, startup=0.0)], np.array(THRESHOLDS), rule)
+        found = find_episodes([scored_run(track)], np.array(THRESHOLDS), rule)
         told = zip(*(column.tolist() for column in found), strict=True)
         assert list(told) == walks([track], rule)
 
@@ -81,7 +81,7 @@ def test_without_runs_or_thresholds_there_are_no_alerts() -> None:
 
 def test_thresholds_may_be_searched_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     tracks, rule = CASES[5]
-    runs = [scored_run(track, startup=0.0) for track in tracks]
+    runs = [scored_run(track) for track in tracks]
     levels = np.linspace(0.05, 0.9, 11)
     whole = find_episodes(runs, levels, rule)
     monkeypatch.setattr(episodes, "MAX_SEARCHES", 7)
@@ -95,7 +95,7 @@ def test_thresholds_may_be_searched_in_parts(monkeypatch: pytest.MonkeyPatch) ->
 def test_between_thresholds_that_occur_nothing_changes(
     run: list[tuple[str, float]], rule: AlertRule, threshold: float
 ) -> None:
-    trace = scored_run(a_track(run), startup=0.0)
+    trace = scored_run(a_track(run))
     occurring = every_threshold([trace])
     above = occurring[occurring >= threshold]
     options = {name: getattr(rule, name) for name in AlertRule.__dataclass_fields__}
@@ -123,36 +123,6 @@ def test_levels_are_numbers_above_minus_infinity(level: float) -> None:
             alerts_at(trace, 0.0, release=release)
 
 
-def test_waiting_for_the_first_state_raises_nothing() -> None:
-    track = a_track([("n", 0.0)] * 3 + [(".", 0.9)] * 3)
-    track = replace(track, probability=np.full(6, 0.9), in_model=np.array([False] * 3 + [True] * 3))
-    waiting = scored_run(track, startup=5.0)
-    assert np.isnan(waiting.score[:3]).all()
-    assert waiting.unseen is not None and not waiting.unseen.any()
-    over = scored_run(track, startup=0.2)
-    assert over.unseen is not None and over.unseen.tolist() == [False] * 2 + [True] + [False] * 3
-
-
-def test_startup_is_five_seconds_unless_asked_for_otherwise() -> None:
-    track = replace(a_track([("u", 0.0)] * 60), state=np.full(60, UNKNOWN_STATE))
-    unseen = scored_run(track).unseen
-    assert unseen is not None and unseen.tolist() == [False] * 50 + [True] * 10
-
-
-def test_where_there_is_no_figure_nothing_is_judged_or_nothing_asked_for() -> None:
-    """Without a model only a violation alerts; an ignored gap leaves alerts as they are."""
-    track = a_track([(".", 0.5), ("-", 0.5), ("n", 0.5), (".", 0.5)])
-    track = replace(
-        track,
-        probability=np.array([math.nan, math.nan, math.nan, 0.5]),
-        lower=np.array([math.nan, math.nan, 0.0, 0.25]),
-        upper=np.array([math.nan, math.nan, 1.0, 0.75]),
-    )
-    for figure, known in (("risk", 0.5), ("upper", 0.75)):
-        found = scored_run(track, figure, startup=0.0).score.tolist()
-        assert found == pytest.approx([0.0, math.nan, math.nan, known], nan_ok=True)
-
-
 @settings(deadline=None)
 @given(st.text("....VvET-?~_", max_size=20), st.sampled_from([None, 1, 3]), st.integers(1, 3))
 def test_what_happened_is_told_as_it_was(facts: str, horizon: int | None, clear: int) -> None:
@@ -164,13 +134,6 @@ def test_what_happened_is_told_as_it_was(facts: str, horizon: int | None, clear:
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_breach_lasts_as_long_as_the_track_says_it_does() -> None:
-    track = written("......", "V....V")
-    going_on = scored_run(replace(track, lasting=np.array([False] + [True] * 4 + [False])))
-    assert find_excursions(going_on).begins.tolist() == [True] + [False] * 5
-    assert find_excursions(scored_run(track)).begins.tolist() == [True] + [False] * 4 + [True]
-
-
 def test_the_rule_of_a_property_is_that_of_its_section() -> None:
     section = PropertySpec(
         formula="always(not p)", horizon=2.0, thresholds={"warn": 0.2, "act": 0.4, "release": 0.1},
@@ -179,12 +142,3 @@ def test_the_rule_of_a_property_is_that_of_its_section() -> None:
     rule = AlertRule.of(section)
     assert replace(rule, release=None) == AlertRule(None, 3, 4, 0.7, "warn", 2.5, 0.9)
     assert rule.releases(np.array([0.4, 0.8])) == pytest.approx([0.1, 0.2])
-
-
-def test_the_figure_may_be_the_upper_bound_and_nothing_else() -> None:
-    track = a_track([(".", 0.25)])
-    assert scored_run(track, "upper").score[0] == pytest.approx(0.35)
-    with pytest.raises(
-        ValueError, match=r"^'probability' is no figure \(accepted: risk, upper, pmin, expected\)$"
-    ):
-        scored_run(track, "probability")

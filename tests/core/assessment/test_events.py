@@ -317,7 +317,6 @@ def test_what_people_call_right_is_right_whatever_follows() -> None:
         score=np.zeros(10),
         violation=quiet,
         status=np.full(10, PropertyStatus.SATISFIED_SO_FAR, dtype=np.int8),
-        lasting=quiet,
     )
     start, end = np.array([1, 5]), np.array([3, 8])
     assert judge(run, start, end).near.tolist() == [False, False]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from written_runs import track as written
+import math
 
-from forewarn.assessment.episodes import ScoredRun
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from forewarn.assessment.events import find_events
 from forewarn.assessment.excursions import find_excursions
 from forewarn.assessment.history import History, Track
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
+from forewarn.monitoring.breach import Broken
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.live_session import Watch
 
@@ -28,9 +29,12 @@ ANSWER = "always(a implies eventually[0:0.5](b))"
 NEVER = "always(not a)"
 
 
+def text_of(formula: str, clear: float) -> str:
+    return TEXT.replace("FORMULA", formula).replace("CLEAR", str(clear))
+
+
 def watched(formula: str, letters: list[tuple[bool, bool]], clear: float = 0.3) -> Track:
-    text = TEXT.replace("FORMULA", formula).replace("CLEAR", str(clear))
-    watch = Watch(compile_spec(parse_spec(parse_document(text))), None, {})
+    watch = Watch(compile_spec(parse_spec(parse_document(text_of(formula, clear)))), None, {})
     history, counted = History(watch.monitor), []
     for tick, (a, b) in enumerate(letters):
         watch.accept("", watch.session.clock.time_ns(tick), {"near": float(a), "stopped": float(b)})
@@ -64,42 +68,50 @@ def test_flickers_are_one_breach_until_it_has_been_quiet_for_so_long(
     assert len(find_events(track).violations) == counted
 
 
+def test_an_obligation_that_is_met_clears_the_breach_however_short_the_calm() -> None:
+    broken = [(True, False)] * 6
+    track = watched(ANSWER, [*broken, (False, True), *broken], clear=5.0)
+    assert [v.tick for v in find_events(track).violations] == [5, 12]
+    toggling = [(False, True), (True, False)] * 9  # each obligation is met at the next tick
+    track = watched(ANSWER, [*broken, *toggling, (False, True), *broken], clear=1.0)
+    assert [v.tick for v in find_events(track).violations] == [5, 30]
+
+
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=30), st.sampled_from([0, 2]))
-def test_a_breach_lasts_while_the_same_letter_would_violate(
+def test_a_breach_lasts_while_the_same_obligation_would_be_violated(
     letters: list[tuple[bool, bool]], clear: int
 ) -> None:
-    """By experiment: go on with the letter from each tick, and see whether it violates."""
+    """By experiment: count down an obligation at each tick, and see whether it runs out."""
     track = watched(ANSWER, letters, clear / 10)
-    open_, quiet, expected = False, 0, []
-    pending: int | None = None  # ticks that are left for the answer
+    open_, quiet, expected, broken = False, 0, [], []
+    left: int | None = None  # ticks that are left for the answer
     for a, b in letters:
-        pending = None if b or pending is None else pending - 1
-        violated = pending == 0
+        owed = left is not None
+        left = None if b or left is None else left - 1
+        violated = left == 0
         if violated:
-            pending = None
-        if a and not b and pending is None:
-            pending = 5
+            left = None
+        if a and not b and left is None:
+            left = 5
+        expected.append(violated and not open_)
         if violated:
-            expected.append(not open_)
             open_, quiet = True, 0
-        else:
-            expected.append(False)
-            if pending is not None:  # without an answer it runs out
-                quiet = 0
-            else:
-                quiet += 1
-                open_ = open_ and quiet < max(clear, 1)
-    assert find_excursions(track).begins.tolist() == expected
+        elif open_ and not (left is not None and quiet == 0):
+            quiet += 1
+            open_ = quiet < max(clear, 1) and not (owed and left is None)
+        told = Broken.NO if not open_ else Broken.CLEARING if quiet else Broken.LASTS
+        broken.append(Broken.AT_ONCE if violated and left is None else told)
+    assert track.counted.tolist() == expected
+    assert track.broken.tolist() == broken
 
 
-@settings(deadline=None)
-@given(st.text("...VvE-", max_size=20), st.integers(0, 4))
-def test_a_monitor_that_tells_nothing_but_its_status_has_the_same_excursions(
-    facts: str, clear: int
-) -> None:
-    run = written("." * len(facts), facts, clear=clear)
-    bare = ScoredRun(
-        run.rate, run.horizon, run.ticks, run.probability, run.violation, run.status, clear=clear
-    )
-    for ours, theirs in zip(find_excursions(bare), find_excursions(run), strict=True):
-        assert ours.tolist() == theirs.tolist()
+def test_a_breach_is_kept_while_nobody_knows() -> None:
+    """Neither cleared nor counted anew, and no alert ends."""
+    watch = Watch(compile_spec(parse_spec(parse_document(text_of(NEVER, 0.3)))), None, {})
+    found = []
+    for tick, near in enumerate([1.0, math.nan, math.nan, math.nan, math.nan, 1.0, 0.0, 0.0]):
+        watch.accept("", watch.session.clock.time_ns(tick), {"near": near, "stopped": 0.0})
+        prop = watch.tick(tick).verdict.properties[0]
+        found.append((prop.broken, prop.counted))
+    lasts, clearing = (Broken.LASTS, False), (Broken.CLEARING, False)
+    assert found == [(Broken.LASTS, True), *[lasts] * 5, clearing, clearing]

@@ -39,7 +39,7 @@ def test_alerts_and_figures_are_those_of_the_policy_and_of_the_events(
                                         max_size=len(run))))
         for run in runs
     ]  # fmt: skip
-    traces = [scored_run(track, startup=0.0) for track in tracks]
+    traces = [scored_run(track) for track in tracks]
     thresholds = [0.25, 0.9, 0.1, 0.5]
     options = {name: getattr(rule, name) for name in AlertRule.__dataclass_fields__}
     for point in trade_off(traces, thresholds, rule=rule):
@@ -79,7 +79,7 @@ def test_long_runs_give_the_figures_of_the_events_run_by_run_and_block_by_block(
     block: int | None,
 ) -> None:
     for tracks, rule in drawn(60):
-        runs = [scored_run(track, startup=0.0) for track in tracks]
+        runs = [scored_run(track) for track in tracks]
         walks = [[walked(track, level, rule) for track in tracks] for level in THRESHOLDS]
         for point, by_hand in zip(trade_off(runs, THRESHOLDS, rule=rule), walks, strict=True):
             same_as_events(point, by_hand)

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from written_runs import breaches
 
 from forewarn.assessment.episodes import AlertRule, ScoredRun, find_episodes
 from forewarn.assessment.history import Track
+from forewarn.monitoring.breach import Broken
 from forewarn.monitoring.policy import RESTING, Level, Rules, decide
 from forewarn.monitoring.verdict import PropertyStatus
 
@@ -29,12 +31,13 @@ def a_track(
 ) -> Track:
     """One cell a tick: what happens there (as in written_runs, ``u`` unseen), and the risk.
 
-    ``s`` is unseen too, and scores tell the risk.
+    ``s`` is unseen too, and scores tell the risk; ``W`` violates and leaves nothing; ``h`` holds.
     """
-    facts = [fact for fact, _ in cells]
-    risk = np.array([math.nan if f in "-un" else 1.0 if f in "Vv" else r for f, r in cells])
+    facts = "".join(fact for fact, _ in cells)
+    risk = np.array([math.nan if f in "-un" else 1.0 if f in "VvW" else r for f, r in cells])
     kinds = {
         "V": PropertyStatus.VIOLATED,
+        "W": PropertyStatus.VIOLATED,
         "v": PropertyStatus.VIOLATED,
         "-": PropertyStatus.INACTIVE,
         "E": PropertyStatus.ENDED,
@@ -44,15 +47,17 @@ def a_track(
         name="rule",
         rate=rate,
         horizon=horizon,
-        clear=2,
         ticks=100 + np.cumsum(steps),
         state=np.array([-1 if f in "-n" else 0 for f in facts], dtype=np.int32),
         status=np.array(
             [kinds.get(f, PropertyStatus.SATISFIED_SO_FAR) for f in facts], dtype=np.int8
         ),
-        violation=np.array([f == "V" for f in facts], dtype=bool),
+        violation=np.array([f in "VW" for f in facts], dtype=bool),
         possible=np.zeros(len(cells), dtype=bool),
-        lasting=np.array([f == "v" for f in facts], dtype=bool),
+        **breaches(facts.replace("W", "T"), clear=2),
+        figure=risk,
+        unseen=np.array([f in "us" for f in facts], dtype=bool),
+        held=np.array([f == "h" for f in facts], dtype=bool),
         probability=risk,
         lower=np.where(np.isnan(risk), np.array([math.nan if f == "-" else 0 for f in facts]), 0),
         upper=np.where(np.isnan(risk), 1, np.minimum(1, risk + 0.1)),
@@ -85,8 +90,15 @@ def walked(track: Track, threshold: float, rule: AlertRule) -> Track:
         if track.status[row] == PropertyStatus.INACTIVE:
             state = RESTING
         else:
-            figure, unseen = float(track.probability[row]), not track.in_model[row]
-            state = decide(rules, state, tick, figure, unseen=unseen)
+            state = decide(
+                rules,
+                state,
+                tick,
+                float(track.figure[row]),
+                unseen=bool(track.unseen[row]),
+                held=bool(track.held[row]),
+                broken=Broken(track.broken[row]),
+            )
         levels.append(int(state.level))
     return replace(track, level=np.array(levels, dtype=np.int8))
 
@@ -127,6 +139,7 @@ PHASES = (
     "-",
     "...E",
     "..n",
+    "..W...h",
 )
 
 
@@ -159,7 +172,7 @@ def drawn(count: int) -> Iterator[tuple[list[Track], AlertRule]]:
 
 
 cells = st.lists(
-    st.tuples(st.sampled_from("........VvuuussnE-"), st.sampled_from(LEVELS)), max_size=60
+    st.tuples(st.sampled_from("........VvWhhuuussnE-"), st.sampled_from(LEVELS)), max_size=60
 )
 rules = st.builds(
     AlertRule,

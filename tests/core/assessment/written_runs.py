@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from forewarn.assessment.history import Track
+from forewarn.monitoring.breach import Breach, Evidence, follow
 from forewarn.monitoring.verdict import PropertyStatus
 
 STATUS = {
@@ -26,6 +27,25 @@ STATUS = {
     "?": PropertyStatus.UNKNOWN,
     "~": PropertyStatus.SATISFIED_SO_FAR,
 }
+
+
+def breaches(facts: str, clear: int = 1) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the columns `counted` and `broken` of facts of one character a tick."""
+    breach: Breach | None = None
+    columns = []
+    for fact in facts:
+        now = Evidence(
+            violation=fact in "VT",
+            ended=fact in "E-",
+            terminal=fact in "ET-",
+            unknown=fact in "?~",
+            waits=fact in "Vv",
+            obliged=False,
+        )
+        breach, broken, counted = follow(breach, now, clear)
+        columns.append((counted, broken))
+    table = np.array(columns, dtype=np.int8).reshape(-1, 2)
+    return {"counted": table[:, 0].astype(bool), "broken": table[:, 1]}
 
 
 def track(
@@ -51,14 +71,16 @@ def track(
         name="rule",
         rate=rate,
         horizon=horizon,
-        clear=clear,
         ticks=np.array([first + i for i in there], dtype=np.int64),
         state=np.where(marked("-?"), -1, 0).astype(np.int32),
         status=np.array([STATUS[fact] for fact in told], dtype=np.int8),
         violation=marked("VT"),
         possible=marked("?"),
-        lasting=marked("v"),
+        **breaches(told, clear),
         probability=risks,
+        figure=risks,
+        unseen=np.zeros(n, dtype=bool),
+        held=np.zeros(n, dtype=bool),
         lower=np.full(n, math.nan),
         upper=np.full(n, math.nan),
         in_model=np.ones(n, dtype=bool),

@@ -73,7 +73,9 @@ def test_it_alerts_on_what_is_done_and_not_on_what_others_did_in_the_state():
     for found, (state, action) in zip(rows, ((0, "go"), (1, "brake"), (1, "go")), strict=True):
         at = TABLE.done[MODEL.index[state], action], AUTOMATON.initial
         columns = (TABLE.done_values, TABLE.done_lower, TABLE.done_upper)
-        assert found[5:8] == tuple(column[at] for column in columns)
+        assert (found.probability, found.lower, found.upper) == tuple(
+            column[at] for column in columns
+        )
         assert (found.bounds_kind, found.bounds_confidence) == (2, 0.9)
     assert [found.level for found in rows] == [Level.NONE, Level.NONE, Level.ACT]
 

@@ -55,7 +55,7 @@ def test_all_of_a_section_becomes_rules() -> None:
         enter=4, exit=6, hold=0.3, unseen="warn", unseen_limit=2.5, cooldown=0.7,
     )  # fmt: skip
     found = compile_rules(spec, Grid(10.0))
-    assert found == Rules(0.25, 0.7, 0.15, 0.05, 4, 6, 3, Level.WARN, 25, 7)
+    assert found == Rules(0.25, 0.7, 0.15, 0.05, 4, 6, 3, Level.WARN, 25, 7, 10)
 
 
 @pytest.mark.parametrize(("text", "level"), [("act", 2), ("warn", 1), ("ignore", 0)])
@@ -161,8 +161,8 @@ def test_a_warning_that_is_released_goes_on_cooling_down() -> None:
 
 
 BLANK = RiskRow(
-    "", 0, 2, False, 0, 0.5, math.nan, math.nan, 0, math.nan, 3.0, 0.3, 0.5, 0, 0, False, "0",
-    "(none)", (0,), ("idle",), True, (), (), math.nan, (),
+    "", 0, 2, False, 0, False, 0.5, math.nan, math.nan, 0, math.nan, 3.0, 0.3, 0.5, 0, 0, False,
+    "0", "(none)", (0,), ("idle",), True, (), (), math.nan, (),
 )  # fmt: skip
 
 

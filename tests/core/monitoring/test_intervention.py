@@ -11,8 +11,8 @@ from forewarn.signals.ticks import Grid
 
 GRID = Grid(10.0)
 BLANK = RiskRow(
-    "", 0, 2, False, 0, 0.5, math.nan, math.nan, 0, math.nan, 3.0, 0.3, 0.5, 0, 0, False, "0",
-    "(none)", (0,), ("idle",), True, (), (), math.nan, (),
+    "", 0, 2, False, 0, False, 0.5, math.nan, math.nan, 0, math.nan, 3.0, 0.3, 0.5, 0, 0, False,
+    "0", "(none)", (0,), ("idle",), True, (), (), math.nan, (),
 )  # fmt: skip
 
 

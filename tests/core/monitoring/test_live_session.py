@@ -266,7 +266,7 @@ def test_what_is_not_judged_neither_begins_nor_ends_an_alert(before: float) -> N
             assert outcome.rows[0].stale_signals == ("slow",)
             assert outcome.rows[0].upper == 1.0
     assert levels == [2 * before] * 8
-    score = scored_run(history.tracks()[0], "upper", startup=0.0).score
+    score = scored_run(history.tracks()[0]).score
     assert np.isnan(score[4:]).all()
     assert not np.isnan(score[:4]).any()
 

@@ -50,7 +50,7 @@ def test_every_dot_is_what_its_threshold_gives(
         t for t in figure(page, "trade-foreseen")["data"] if t["name"].startswith("slow_down (")
     ]
     section = learned[0].spec.properties["slow_down"]
-    trace = scored_run(replayed.tracks[0], section.figure)
+    trace = scored_run(replayed.tracks[0])
     told = [re.match(r"threshold ([\d.e+-]+): (\d+) of (\d+)", text) for text in curve["text"]]
     assert len(told) > 5
     previous = 1.1

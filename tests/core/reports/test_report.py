@@ -237,7 +237,8 @@ def tiled(replayed: RecordedRun, monitor: Monitor, times: int) -> RecordedRun:
     for track in replayed.tracks:
         columns = {
             name: np.tile(getattr(track, name), times)
-            for name in ("state", "status", "violation", "possible", "lasting", "probability",
+            for name in ("state", "status", "violation", "possible", "counted", "broken", "figure",
+                         "unseen", "held", "probability",
                          "lower", "upper", "in_model", "terminal", "ambiguous", "level",
                          "automaton")
         }  # fmt: skip

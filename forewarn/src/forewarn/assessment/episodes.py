@@ -2,7 +2,8 @@
 
 `policy.decide` walks tick by tick. Whether ACT is on depends on the risk only through two windows:
 it begins where the least of the last `enter` scores reaches the threshold, and ends where the
-greatest of the last `exit` scores lies below the release level and `hold` is over. "The first tick
+greatest of the last `exit` scores lies below the release level and `hold` is over; a breach and
+`hold_while` count as scores above all levels. "The first tick
 from here on where that is so" is a search in a table of block maxima, done for all runs and
 thresholds together: the work grows with the number of alerts, not of ticks times thresholds.
 """
@@ -17,8 +18,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.assessment.history import UNKNOWN_STATE, Track
+from forewarn.assessment.history import Track
 from forewarn.config.sections import PropertySpec
+from forewarn.monitoring.breach import Broken
 from forewarn.monitoring.verdict import PropertyStatus
 from forewarn.signals.ticks import Grid
 
@@ -56,11 +58,13 @@ class ScoredRun(NamedTuple):
         always known.
     terminal : ndarray of bool or None
         A terminal label holds; None if the status says so (ENDED) or there is no such label.
-    lasting : ndarray of bool or None
-        The present state would violate the property if it went on; None if the status says so
-        (VIOLATED).
-    clear : int
-        Ticks without a breach after which it has cleared.
+    counted : ndarray of bool or None
+        The violation is the first of its breach; None if each violation is a breach of its own.
+    broken : ndarray of int8 or None
+        A `Broken`: the alert that a breach asks for comes beside what the score asks for. None if
+        no breach asks for any.
+    held : ndarray of bool or None
+        No alert ends at this tick, whatever the score is; None if nothing holds one.
     confirmed : ndarray of bool or None
         People say that an alert which is on at this tick is right, whatever follows; None if nobody
         says so of any.
@@ -75,8 +79,9 @@ class ScoredRun(NamedTuple):
     unseen: NDArray[np.bool_] | None = None
     unsure: NDArray[np.bool_] | None = None
     terminal: NDArray[np.bool_] | None = None
-    lasting: NDArray[np.bool_] | None = None
-    clear: int = 0
+    counted: NDArray[np.bool_] | None = None
+    broken: NDArray[np.int8] | None = None
+    held: NDArray[np.bool_] | None = None
     confirmed: NDArray[np.bool_] | None = None
 
 
@@ -147,59 +152,21 @@ class Episodes(NamedTuple):
     end: Rows
 
 
-def scored_run(track: Track, figure: str = "risk", *, startup: float = 5.0) -> ScoredRun:
-    """Return what the policy was shown of a property over a run.
-
-    Parameters
-    ----------
-    figure : str
-        ``risk``, ``upper``, ``pmin`` or ``expected``, as in the monitor file.
-    startup : float
-        The monitor file's `startup`: seconds within which nothing is raised until a state has
-        been fully known.
-
-    Raises
-    ------
-    ValueError
-        If `figure` is none of them.
-    """
-    columns = {
-        "risk": track.probability,
-        "upper": track.upper,
-        "pmin": track.pmin,
-        "expected": track.expected,
-    }
-    shown = columns.get(figure)
-    if shown is None:
-        raise ValueError(f"{figure!r} is no figure (accepted: {', '.join(columns)})")
-    score, unseen = shown.copy(), ~track.in_model
-    if figure == "upper":  # a bound of 1 tells nothing of a state never seen
-        score[unseen] = math.nan
-    if figure == "pmin":  # nothing was seen done there
-        unseen |= np.isnan(score) & ~np.isnan(track.probability)
-    elif figure == "expected":  # readings that may be wrong tell of states that are known
-        unseen = np.isnan(score) & ~(np.isnan(track.probability) & track.in_model)
-    # Without a model only a violation raises an alert: the policy is shown 0 at all other ticks.
-    nothing = np.isnan(track.probability) & np.isnan(track.lower) & track.in_model
-    score[nothing & (track.status != PropertyStatus.INACTIVE)] = 0.0
-    score[np.isnan(track.probability) & track.in_model & ~nothing] = math.nan  # not judged
-    if len(track.ticks):
-        known = np.maximum.accumulate(track.state != UNKNOWN_STATE)
-        waits = ~known & (track.ticks - track.ticks[0] < startup * track.rate)
-        waits &= track.status != PropertyStatus.VIOLATED
-        score[waits], unseen[waits] = math.nan, False
+def scored_run(track: Track) -> ScoredRun:
+    """Return what the policy was shown of a property over a run."""
     return ScoredRun(
         rate=track.rate,
         horizon=track.horizon,
         ticks=track.ticks,
-        score=score,
+        score=track.figure,
         violation=track.violation,
         status=track.status,
-        unseen=unseen,
+        unseen=track.unseen,
         unsure=track.unsure,
         terminal=track.terminal,
-        lasting=track.lasting,
-        clear=track.clear,
+        counted=track.counted,
+        broken=track.broken,
+        held=track.held,
     )
 
 
@@ -313,7 +280,11 @@ def _rows(scored: ScoredRun, rule: AlertRule) -> _Rows:
     high, calm = _asked(scored, rule)
     high[inactive], calm[inactive] = -math.inf, math.inf  # a phase without monitoring forgets all
     begins = _window(high, rule.enter, np.minimum, -math.inf)
+    if scored.broken is not None:
+        begins[(scored.broken == Broken.AT_ONCE) & ~inactive] = math.inf
     ends = _window(calm, rule.exit, np.maximum, math.inf)
+    if scored.broken is not None:
+        ends[scored.broken >= Broken.CLEARING] = math.inf
     ends[inactive] = -math.inf
     stops = np.append(np.where(inactive, np.arange(n), n), n)
     next_stop = np.minimum.accumulate(stops[::-1])[::-1]
@@ -345,6 +316,11 @@ def _asked(scored: ScoredRun, rule: AlertRule) -> tuple[Floats, Floats]:
         released = expired | (rule.unseen == "ignore")
         calm[unseen & unknown & released] = -math.inf
         calm[unseen & ~released] = math.inf
+    if scored.broken is not None:
+        high[scored.broken >= Broken.LASTS] = math.inf
+        calm[scored.broken >= Broken.LASTS] = math.inf
+    if scored.held is not None:
+        calm[scored.held] = math.inf
     return high, calm
 
 

@@ -1,12 +1,6 @@
-"""Which violations are one breach, and how far an alert foresaw it: the one definition of both.
+"""Which violations count, and from where an alert counts as a warning of one.
 
-An automaton starts again after each violation. A rule that stays broken is so violated again and
-again, and a quantity that flickers about its limit breaks the rule once for each flicker. Such
-violations are one *excursion*, and count once: until the breach has cleared.
-
-It lasts while the present state, if it went on, would violate the rule. It has cleared after
-`clear` ticks in a row at which it is known not to last, those apart at which nothing is known; and
-at once where an episode ends with a terminal label, and where the rule is not active.
+A breach counts as one violation until it has cleared; `monitoring.breach` says when, at each tick.
 """
 
 from __future__ import annotations
@@ -18,7 +12,7 @@ from numpy.typing import NDArray
 
 from forewarn.assessment.episodes import ScoredRun
 from forewarn.assessment.history import Track
-from forewarn.monitoring.verdict import PropertyStatus
+from forewarn.monitoring.breach import Broken
 
 Bools = NDArray[np.bool_]
 Rows = NDArray[np.int64]
@@ -30,9 +24,9 @@ class Excursions(NamedTuple):
     Attributes
     ----------
     begins : ndarray of bool, shape (n,)
-        A violation that counts: the first of an excursion.
+        A violation that counts: the first of a breach.
     open : ndarray of bool, shape (n,)
-        An excursion has begun and not cleared.
+        A breach has begun and not cleared.
     """
 
     begins: Bools
@@ -41,10 +35,10 @@ class Excursions(NamedTuple):
     def base(self, start: Rows, row: Rows) -> Rows:
         """Return the rows from which alerts count as warnings of violations, each shape (m,).
 
-        An alert counts from its start, but not from before the end of the excursion that came
-        last: until then it spoke of that one. An alert that began within an excursion is an answer
-        to it, and counts for nothing, nor does one that begins with the violation: then the base
-        is the violation's own row.
+        An alert counts from its start, but not from before the end of the breach that came last:
+        until then it spoke of that one. An alert that began within a breach is an answer to it, and
+        counts for nothing, nor does one that begins with the violation: then the base is the
+        violation's own row.
 
         Parameters
         ----------
@@ -53,31 +47,13 @@ class Excursions(NamedTuple):
         row : ndarray of int, shape (m,)
             Rows of the violations that count, at which the alerts are on.
         """
-        before = _last(self.open)[row - 1]  # row 0 has none before it, and is its own base anyhow
+        last_open = np.maximum.accumulate(np.where(self.open, np.arange(len(self.open)), -1))
+        before = last_open[row - 1]  # row 0 has none before it, and is its own base anyhow
         found = np.maximum(start, before + 1)
         return np.where(self.open[start], row, np.minimum(found, row))
 
 
 def find_excursions(run: Track | ScoredRun) -> Excursions:
-    """Return the excursions of a property over a run."""
-    lasting = run.status == PropertyStatus.VIOLATED if run.lasting is None else run.lasting
-    known = np.ones(len(run.ticks), dtype=bool) if run.unsure is None else ~run.unsure
-    fresh = np.isin(run.status, (PropertyStatus.INACTIVE, PropertyStatus.ENDED))
-    if run.terminal is not None:  # the tick after one that the rule names begins a new episode
-        fresh = fresh | (_before(run.terminal) & ~run.terminal)
-    breach = run.violation | (lasting & known)
-    quiet = np.cumsum(known & ~breach)
-    # Before the first breach this says nothing, and there is nothing to clear.
-    cleared = quiet - quiet[_last(breach)] >= max(run.clear, 1)
-    is_open = _last(run.violation) > _last(cleared | (fresh & ~run.violation))
-    return Excursions(run.violation & (fresh | ~_before(is_open)), is_open)
-
-
-def _last(marked: Bools) -> Rows:
-    """Return for every row the last marked one up to it, or -1."""
-    return np.maximum.accumulate(np.where(marked, np.arange(len(marked)), -1))
-
-
-def _before(marked: Bools) -> Bools:
-    """Return what the row before says; False for the first."""
-    return np.concatenate(([False], marked[:-1]))[: len(marked)]
+    """Return the breaches of a property over a run."""
+    begins = run.violation if run.counted is None else run.counted
+    return Excursions(begins, begins if run.broken is None else run.broken != Broken.NO)

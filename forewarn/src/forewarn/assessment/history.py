@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.checking.labels import ENDED as LETTER_ENDED
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty
 from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
 from forewarn.signals.clock import Clock, horizon_ticks
-from forewarn.states.interface import is_terminal
+from forewarn.states.condition import Condition
 
 UNKNOWN_STATE = -1
 
@@ -29,8 +28,6 @@ class Track:
     ----------
     horizon : int or None
         Ticks that its risk looks ahead; None for an unbounded horizon.
-    clear : int
-        Ticks without a breach after which it has cleared.
     ticks : ndarray of int64
         Numbers of the ticks, rising.
     state : ndarray of int32
@@ -39,8 +36,16 @@ class Track:
         A `PropertyStatus`.
     violation, possible : ndarray of bool
         A violation happened, or may have happened.
-    lasting : ndarray of bool
-        The present state would violate the property if it went on.
+    counted : ndarray of bool
+        A violation happened, and it is the first of its breach.
+    broken : ndarray of int8
+        A `Broken`: whether a breach is open, and lasts.
+    figure : ndarray of float64
+        What the policy compared with its thresholds; NaN where nothing is known.
+    unseen : ndarray of bool
+        The policy was told that the model has never seen the state.
+    held : ndarray of bool
+        What `hold_while` of the monitor file says holds, or may hold.
     probability, lower, upper : ndarray of float64
         Risk and its bounds in [0, 1]; NaN where there is none.
     in_model : ndarray of bool
@@ -65,13 +70,16 @@ class Track:
     name: str
     rate: float
     horizon: int | None
-    clear: int
     ticks: NDArray[np.int64]
     state: NDArray[np.int32]
     status: NDArray[np.int8]
     violation: NDArray[np.bool_]
     possible: NDArray[np.bool_]
-    lasting: NDArray[np.bool_]
+    counted: NDArray[np.bool_]
+    broken: NDArray[np.int8]
+    figure: NDArray[np.float64]
+    unseen: NDArray[np.bool_]
+    held: NDArray[np.bool_]
     probability: NDArray[np.float64]
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
@@ -94,15 +102,19 @@ class Track:
 class _Columns:
     """The growing columns of one property."""
 
-    def __init__(self) -> None:
-        self.small = array("b")  # status, flags, level
-        self.risks = array("d")  # probability, lower, upper, pmin, expected
+    def __init__(self, hold_while: Condition | None) -> None:
+        self.hold_while = hold_while
+        self.small = array("B")  # status, flags, level, broken
+        self.risks = array("d")  # probability, lower, upper, pmin, expected, figure
         self.automaton = array("i")
 
-    def add(self, verdict: PropertyVerdict) -> None:
+    def add(self, verdict: PropertyVerdict, values: Sequence[Any]) -> None:
         flags = verdict.violation | verdict.possible_violation << 1 | verdict.in_model << 2
-        flags |= (len(verdict.automaton) > 1) << 3
-        self.small.extend((verdict.status, flags, verdict.level))
+        flags |= (len(verdict.automaton) > 1) << 3 | verdict.counted << 4
+        flags |= verdict.shown.unseen << 5
+        if self.hold_while is not None:  # the step asks only while an alert acts
+            flags |= (self.hold_while.truth(values)[0] is not False) << 6
+        self.small.extend((verdict.status, flags, verdict.level, verdict.broken))
         self.risks.extend(
             (
                 verdict.probability,
@@ -110,6 +122,7 @@ class _Columns:
                 verdict.upper,
                 verdict.least.probability,
                 verdict.expected.probability,
+                verdict.shown.figure,
             )
         )
         self.automaton.append(verdict.automaton[0] if verdict.automaton else -1)
@@ -140,7 +153,7 @@ class History:
         self._ticks = array("q")
         self._states = array("i")
         self._ended = array("b")
-        self._columns = tuple(_Columns() for _ in monitor.properties)
+        self._columns = tuple(_Columns(prop.hold_while) for prop in monitor.properties)
         self.states: dict[int, int] = {}
         self.stale: Counter[str] = Counter()
         self.failures: Counter[str] = Counter()
@@ -165,7 +178,7 @@ class History:
         else:
             self._states.append(self.states.setdefault(state, len(self.states)))
         for columns, prop in zip(self._columns, verdict.properties, strict=True):
-            columns.add(prop)
+            columns.add(prop, verdict.values)
         for signal in verdict.stale:
             self.stale[signal.name] += 1
         for failure in verdict.failures:
@@ -198,22 +211,24 @@ class History:
     def _track(
         self, compiled: CompiledProperty, state: NDArray[np.int32], columns: _Columns
     ) -> Track:
-        small = np.array(columns.small, dtype=np.int8).reshape(-1, 3)
-        risks: NDArray[Any] = np.array(columns.risks, dtype=np.float64).reshape(-1, 5)
+        small = np.array(columns.small, dtype=np.int8).reshape(-1, 4)
+        risks: NDArray[Any] = np.array(columns.risks, dtype=np.float64).reshape(-1, 6)
         status, flags = small[:, 0], small[:, 1]
-        automaton = np.array(columns.automaton, dtype=np.int32)
         clock, section = self._monitor.clock, compiled.spec
         return Track(
             name=compiled.name,
             rate=clock.rate,
             horizon=horizon_ticks(clock, section.horizon),
-            clear=clock.ticks(section.clear),
             ticks=self.ticks,
             state=state,
             status=status,
             violation=(flags & 1) != 0,
             possible=(flags & 2) != 0,
-            lasting=self._lasting(compiled, state, automaton) | (status == PropertyStatus.VIOLATED),
+            counted=(flags & 16) != 0,
+            broken=small[:, 3],
+            figure=risks[:, 5],
+            unseen=(flags & 32) != 0,
+            held=(flags & 64) != 0,
             probability=risks[:, 0],
             lower=risks[:, 1],
             upper=risks[:, 2],
@@ -221,22 +236,7 @@ class History:
             terminal=np.array(self._ended, dtype=bool) | (status == PropertyStatus.ENDED),
             ambiguous=(flags & 8) != 0,
             level=small[:, 2],
-            automaton=automaton,
+            automaton=np.array(columns.automaton, dtype=np.int32),
             pmin=risks[:, 3],
             expected=risks[:, 4],
         )
-
-    def _lasting(
-        self,
-        compiled: CompiledProperty,
-        state: NDArray[np.int32],
-        automaton: NDArray[np.int32],
-    ) -> NDArray[np.bool_]:
-        letters = [
-            LETTER_ENDED if is_terminal(code) else compiled.letters_of(code)[0]
-            for code in self.states
-        ]
-        letter = np.array([*letters, LETTER_ENDED])[state]
-        known = (letter != LETTER_ENDED) & (automaton >= 0)
-        found = compiled.lasting[np.maximum(automaton, 0), np.maximum(letter, 0)]
-        return np.asarray(known & found)

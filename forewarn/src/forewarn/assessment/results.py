@@ -39,8 +39,7 @@ def scores(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[Score]:
 def scored_runs(monitor: Monitor, runs: Sequence[RecordedRun], name: str) -> list[ScoredRun]:
     """Return what the policy of a property was shown in each run."""
     index = list(monitor.spec.properties).index(name)
-    figure = monitor.spec.properties[name].figure
-    return [scored_run(run.tracks[index], figure, startup=monitor.spec.startup) for run in runs]
+    return [scored_run(run.tracks[index]) for run in runs]
 
 
 def areas(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[float | None]:

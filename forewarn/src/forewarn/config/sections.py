@@ -223,7 +223,9 @@ class PropertySpec(Section):
         calibration is applied. It needs a model that counts actions. Where the action is not known
         it is the state's risk; for an action that was never seen in the state, `unseen` holds.
     enter, exit : int
-        Ticks in a row that begin, and end, an alert.
+        Ticks in a row that begin, and end, an alert: ticks at which the figure is high enough, or
+        the rule is broken. A terminal label that breaks it, or a violation after which it is kept
+        again, begins one at once.
     hold : float
         Seconds that an alert lasts at least.
     hold_while : str or None
@@ -246,8 +248,8 @@ class PropertySpec(Section):
     cooldown : float
         Seconds after an alert during which there are warnings only.
     clear : float
-        Seconds in a row without a breach after which it has cleared. The violations before that
-        count as one.
+        Seconds in a row without a breach after which it has cleared; a pending obligation that is
+        met clears it at once. The violations before that count as one, and no alert ends.
     paper_counting : bool
         Count as ProbGuard's Definition 5.2, whose bounds are one step longer.
     description, source : str

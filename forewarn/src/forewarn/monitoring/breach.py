@@ -1,17 +1,44 @@
-"""Which violations are one breach, while a monitor runs; a finished run's are in `excursions`.
+"""Breaches: which violations count as one, and when a rule that was broken is kept again.
 
-An automaton starts again after each violation, so that a rule that stays broken is violated again
-and again. That is one breach, and it counts once, until it has cleared. `assessment.excursions`
-says when, for all ticks of a run together; tests hold both to the same.
+An automaton starts again after each violation, so a rule that stays broken is violated again and
+again, and a quantity that flickers about its limit breaks the rule once for each flicker. Such
+violations are one breach, and count once, until the breach has cleared:
+
+- It lasts while the condition that broke the rule holds, and while an obligation is pending that
+  would be violated if the present state went on.
+- It has cleared as soon as a pending obligation is met; else after `clear` ticks in a row at which
+  it is known not to last; and at once where an episode ends, and where the rule is not active.
+- A tick at which this is not known leaves it as it was.
+
+The policy and all figures about violations go by what is said here at each tick.
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import NamedTuple
 
-from forewarn.monitoring.tables import CompiledProperty
-from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict
-from forewarn.states.interface import Observed, is_terminal
+
+class Broken(IntEnum):
+    """Whether a rule is broken at a tick, in rising order of urgency.
+
+    Attributes
+    ----------
+    NO
+        No breach is open.
+    CLEARING
+        A breach is open, and does not last at this tick: it has been quiet for too short a time.
+    LASTS
+        A breach is open, and lasts.
+    AT_ONCE
+        The rule was violated at this tick, and the present state would not break it again: there
+        may be no second tick to count.
+    """
+
+    NO = 0
+    CLEARING = 1
+    LASTS = 2
+    AT_ONCE = 3
 
 
 class Breach(NamedTuple):
@@ -23,52 +50,79 @@ class Breach(NamedTuple):
         Ticks since it was last seen to last; those at which nobody knows are left out.
     terminal : bool
         A terminal label held at the last tick.
+    obliged : bool
+        An obligation was pending at the last tick of which that is known.
     """
 
     quiet: int
     terminal: bool
+    obliged: bool
 
 
-def follow_breach(
-    compiled: CompiledProperty,
-    before: Breach | None,
-    observation: Observed,
-    verdict: PropertyVerdict,
-    clear: int,
-) -> tuple[Breach | None, PropertyVerdict]:
-    """Take in a tick with a violation, or after one that has not cleared.
+class Evidence(NamedTuple):
+    """What one tick tells about a breach.
+
+    Attributes
+    ----------
+    violation : bool
+        The rule is violated at this tick.
+    ended : bool
+        The episode has ended.
+    terminal : bool
+        A terminal label holds, or the episode has ended.
+    unknown : bool
+        The tick does not tell whether the breach lasts.
+    waits : bool
+        The condition that broke the rule holds.
+    obliged : bool
+        An obligation is pending that is violated if the present state goes on.
+    """
+
+    violation: bool
+    ended: bool
+    terminal: bool
+    unknown: bool
+    waits: bool
+    obliged: bool
+
+
+class Followed(NamedTuple):
+    """What is open after a tick, how broken the rule is, and whether its violation counts."""
+
+    breach: Breach | None
+    broken: Broken
+    counted: bool
+
+
+WHOLE = Followed(None, Broken.NO, False)
+
+
+def follow(before: Breach | None, now: Evidence, clear: int) -> Followed:
+    """Take in a tick.
 
     Parameters
     ----------
+    before : Breach or None
+        What was open after the tick before.
+    now : Evidence
+        What this tick tells.
     clear : int
-        Ticks without a breach after which it has cleared.
-
-    Returns
-    -------
-    breach : Breach or None
-        What is open after the tick.
-    verdict : PropertyVerdict
-        Whether its violation counts.
+        Ticks in a row without a breach after which it has cleared.
     """
-    status = verdict.status
-    terminal = observation.ended or status is PropertyStatus.ENDED
-    fresh = status is PropertyStatus.ENDED or (
-        before is not None and before.terminal and not terminal
-    )
-    if verdict.violation:
-        return Breach(0, terminal), verdict._replace(counted=before is None or fresh)
+    fresh = now.ended or (before is not None and before.terminal and not now.terminal)
+    if now.violation:
+        lasts = now.unknown or now.waits or now.obliged
+        breach = Breach(0, now.terminal, now.obliged)
+        counted = before is None or fresh
+        return Followed(breach, Broken.LASTS if lasts else Broken.AT_ONCE, counted)
     if before is None or fresh:
-        return None, verdict
-    if verdict.possible_violation or len(verdict.automaton) > 1:
-        return before._replace(terminal=terminal), verdict
-    if status is PropertyStatus.VIOLATED or _lasts(compiled, observation.state, verdict):
-        return Breach(0, terminal), verdict
+        return WHOLE
+    if now.unknown:
+        broken = Broken.CLEARING if before.quiet else Broken.LASTS
+        return Followed(before._replace(terminal=now.terminal), broken, False)
+    if now.waits or (now.obliged and not before.quiet):
+        return Followed(Breach(0, now.terminal, now.obliged), Broken.LASTS, False)
     quiet = before.quiet + 1
-    return (Breach(quiet, terminal) if quiet < clear else None), verdict
-
-
-def _lasts(compiled: CompiledProperty, state: int | None, verdict: PropertyVerdict) -> bool:
-    """Tell whether the present state would violate the property if it went on."""
-    if state is None or is_terminal(state):
-        return False
-    return bool(compiled.lasting[verdict.automaton[0], compiled.letters_of(state)[0]])
+    if quiet >= clear or (before.obliged and not now.obliged):
+        return WHOLE
+    return Followed(Breach(quiet, now.terminal, now.obliged), Broken.CLEARING, False)

@@ -139,8 +139,8 @@ def parse_properties(monitor: Monitor, data: Iterable[Any]) -> tuple[PropertySta
         belief = _belief(told[0]) if told else ()  # memories of earlier versions lack what is told
         breach = None
         if told[1:] and told[1] is not None:
-            quiet, terminal = told[1]
-            breach = Breach(int(quiet), bool(terminal))
+            quiet, terminal, obliged = told[1]
+            breach = Breach(int(quiet), bool(terminal), bool(obliged))
         if not known or not all(
             0 <= q < len(compiled.live.following) for q in (*known, *(q for _, q, _ in belief))
         ):

@@ -185,6 +185,8 @@ def _urgency(alert: tuple[RiskRow, Answer]) -> tuple[int, int, float]:
 def reason_of(row: RiskRow, clock: Clock) -> str:
     """Return why a property alerts, in one sentence."""
     threshold = row.threshold_act if row.level == Level.ACT else row.threshold_warn
+    if row.broken:
+        return f"{row.property}: the rule is broken; the alert lasts until the breach has cleared"
     if never_seen(row):
         return f"{row.property}: the model has never seen this state, the risk is unknown"
     figure, value = FIGURE_NAMES[row.figure], compared(row)

@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from forewarn.config.sections import PropertySpec
+from forewarn.monitoring.breach import Broken
 from forewarn.signals.clock import Clock
 
 
@@ -35,6 +36,8 @@ class Rules:
         then on it asks for WARN at most, which may be a speed limit (`intervention.advise`).
     cooldown : int
         Ticks after the end of an alert during which no other begins; there are warnings only.
+    clear : int
+        Ticks in a row without a breach after which it has cleared.
     """
 
     warn: float
@@ -47,6 +50,7 @@ class Rules:
     unseen: Level
     unseen_limit: int
     cooldown: int = 0
+    clear: int = 0
 
 
 class PolicyState(NamedTuple):
@@ -98,6 +102,7 @@ def compile_rules(spec: PropertySpec, clock: Clock) -> Rules:
         unseen={"act": Level.ACT, "warn": Level.WARN, "ignore": Level.NONE}[spec.unseen],
         unseen_limit=clock.ticks(spec.unseen_limit),
         cooldown=clock.at_least(spec.cooldown),
+        clear=clock.ticks(spec.clear),
     )
 
 
@@ -109,6 +114,7 @@ def decide(
     *,
     unseen: bool = False,
     held: bool = False,
+    broken: Broken = Broken.NO,
 ) -> PolicyState:
     """Advance the policy by one tick.
 
@@ -127,11 +133,15 @@ def decide(
         property's scores.
     held : bool
         The present alert does not end, whatever the figure is.
+    broken : Broken
+        Whether the rule is broken. A tick at which a breach lasts counts as one above all levels,
+        and no alert ends while a breach is open. What may not be seen a second time asks at once.
     """
     cooling = state.cooling_until
     if cooling is not None and tick >= cooling:
         cooling = None
-    if not unseen and figure < rules.warn and state.level is Level.NONE:
+    resting = state.level is Level.NONE and not unseen and not broken
+    if resting and figure < rules.warn:
         if state[2:] == RESTING[2:]:
             return state
         return RESTING._replace(since=state.since, cooling_until=cooling)
@@ -148,6 +158,8 @@ def decide(
         # What scores say of it counts as well: as they are NaN without, nothing is above a level.
         calm = rests and (calm or figure != figure)
         warns, acts = warns or asked >= Level.WARN, acts or asked >= Level.ACT
+    if broken > Broken.CLEARING:
+        warns, acts, calm = True, True, False
     calm = calm and not held
     state = PolicyState(
         state.level,
@@ -159,7 +171,7 @@ def decide(
         cooling,
         excused,
     )
-    level = _level(rules, state, tick)
+    level = _level(rules, state, tick, broken)
     if level == state.level:
         return state
     if state.level == Level.ACT and rules.cooldown:
@@ -202,13 +214,16 @@ def carried_over(rules: Rules, state: PolicyState, shift: int) -> PolicyState:
     return RESTING._replace(level=level, since=state.since + shift)
 
 
-def _level(rules: Rules, state: PolicyState, tick: int) -> Level:
-    if state.act_run >= rules.enter and (state.level == Level.ACT or state.cooling_until is None):
+def _level(rules: Rules, state: PolicyState, tick: int, broken: Broken) -> Level:
+    at_once = broken is Broken.AT_ONCE
+    acts = at_once or state.act_run >= rules.enter
+    if acts and (state.level == Level.ACT or state.cooling_until is None):
         return Level.ACT
-    released = state.calm_run >= rules.exit and tick - state.since >= rules.hold
+    calm = state.calm_run >= rules.exit and tick - state.since >= rules.hold
+    released = calm and not broken
     if state.level == Level.ACT and not released:
         return Level.ACT
-    if state.warn_run >= rules.enter:
+    if at_once or state.warn_run >= rules.enter:
         return Level.WARN
     if state.level == Level.WARN and not released:
         return Level.WARN

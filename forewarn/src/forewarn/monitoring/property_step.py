@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from forewarn.monitoring.belief import Belief, Filter, follow
 from forewarn.monitoring.branches import Step
-from forewarn.monitoring.breach import Breach
+from forewarn.monitoring.breach import WHOLE, Breach, Evidence, Followed
+from forewarn.monitoring.breach import follow as follow_breach
 from forewarn.monitoring.policy import Level, PolicyState, decide
 from forewarn.monitoring.property_risk import (
     CERTAIN,
@@ -28,10 +29,12 @@ from forewarn.monitoring.tables import CompiledProperty, LoadedModel
 from forewarn.monitoring.verdict import (
     NO_EXPECTED,
     NO_LEAST,
+    NOTHING_SHOWN,
     ExpectedFigure,
     LeastFigure,
     PropertyStatus,
     PropertyVerdict,
+    Shown,
 )
 from forewarn.states.interface import Observed
 
@@ -80,6 +83,8 @@ class Moment(NamedTuple):
         Values are missing, and only of signals whose staleness is to be ignored.
     waiting : bool
         Nothing was fully known so far, and the time to start up is not over.
+    missed : frozenset of str
+        Properties that may have been violated at ticks that were missed before this one.
     """
 
     tick: int
@@ -89,6 +94,7 @@ class Moment(NamedTuple):
     values: Sequence[Any]
     suspended: bool
     waiting: bool
+    missed: frozenset[str] = frozenset()
 
 
 def judge(
@@ -114,33 +120,45 @@ def judge(
         What beliefs are computed with, if anything asks for them.
     """
     step = compiled.after(before.branches, before.latched, moment.observation)
+    if compiled.name in moment.missed and not step.violation:
+        step = step._replace(possible=True)
     risk, status = _risk(compiled, before, moment, step, model)
+    followed = _breach(compiled, before.breach, moment.observation, step, status)
     belief, expected = _expected(compiled, before.belief, moment, risk, beliefs)
     acted = before.policy.level == Level.ACT
     held = _held(compiled, moment.values) if acted else ""
-    if moment.waiting and status is not VIOLATED:  # which no missing signal can bring about
-        after = PropertyState(step.branches, step.latched, before.policy, belief, before.breach)
-        return after, _verdict(compiled, after, step, UNKNOWN, risk, expected=expected, held=held)
     least = NO_LEAST
-    if compiled.least is not None:
-        least = least_figure(
-            model, compiled, before.branches, moment.observation, moment.row, step, risk
+    if moment.waiting and status is not VIOLATED:  # which no missing signal can bring about
+        status, policy, shown = UNKNOWN, before.policy, NOTHING_SHOWN
+    else:
+        if compiled.least is not None:
+            least = least_figure(
+                model, compiled, before.branches, moment.observation, moment.row, step, risk
+            )
+        shown = _shown(compiled, risk, status, least, expected)
+        policy = decide(
+            compiled.rules,
+            before.policy,
+            moment.tick,
+            shown.figure,
+            unseen=shown.unseen,
+            held=bool(held),
+            broken=followed.broken,
         )
-    figure, unseen = _compared(compiled, risk, status, least, expected)
-    held_on = bool(held)
-    policy = decide(compiled.rules, before.policy, moment.tick, figure, unseen=unseen, held=held_on)
-    if not acted and policy.level == Level.ACT:
-        held = _held(compiled, moment.values)
-    after = PropertyState(step.branches, step.latched, policy, belief, before.breach)
-    return after, _verdict(compiled, after, step, status, risk, least, expected, held)
+        if not acted and policy.level == Level.ACT:
+            held = _held(compiled, moment.values)
+    after = PropertyState(step.branches, step.latched, policy, belief, followed.breach)
+    return after, _verdict(
+        compiled, after, step, status, risk, least, expected, held, shown, followed
+    )
 
 
 def inactive(
-    compiled: CompiledProperty, fresh: PropertyState
+    compiled: CompiledProperty, fresh: PropertyState, moment: Moment
 ) -> tuple[PropertyState, PropertyVerdict]:
     """Return what a tick comes to at which monitoring is not active: the property starts anew."""
-    start = (compiled.automaton.initial,)
-    nothing = Step(start, start, False, PropertyStatus.INACTIVE, False, False)
+    start, missed = (compiled.automaton.initial,), compiled.name in moment.missed
+    nothing = Step(start, start, False, PropertyStatus.INACTIVE, False, missed)
     return fresh, _verdict(compiled, fresh, nothing, PropertyStatus.INACTIVE, NO_RISK)
 
 
@@ -153,6 +171,7 @@ def is_steady(compiled: CompiledProperty, before: PropertyState, after: Property
         and compiled.of_actions is None
         and not before.belief
         and before.breach is None
+        and after.breach is None
     )
 
 
@@ -219,13 +238,13 @@ def _expected(
     return belief, expected
 
 
-def _compared(
+def _shown(
     compiled: CompiledProperty,
     risk: Risk,
     status: PropertyStatus,
     least: LeastFigure,
     expected: ExpectedFigure,
-) -> tuple[float, bool]:
+) -> Shown:
     """Return the figure that the policy compares, and whether the model has never seen this."""
     figure = (risk.probability, risk.upper, least.probability, expected.probability)[
         compiled.announced.figure
@@ -233,18 +252,18 @@ def _compared(
     if risk is NO_RISK:
         # Without a model only a violation raises an alert, so its end must release it. But nobody
         # is let go because a sensor is silent.
-        return (NAN if status is UNKNOWN else 0.0), False
+        return Shown(NAN if status is UNKNOWN else 0.0, False)
     if risk is NOT_JUDGED:
         figure = NAN  # its upper bound of 1 must not alert either
     # Where nothing was seen done, the least risk is as unknown as in a state never seen.
     known = figure == figure or risk is NOT_JUDGED
     if compiled.spec.figure == "expected":
         # Readings that were never seen may still tell what is likely, if they may be wrong.
-        return figure, not known
+        return Shown(figure, not known)
     unseen = not (risk.in_model and (compiled.spec.figure != "pmin" or known))
     if unseen and compiled.spec.figure == "upper":
         figure = NAN  # a bound of 1 tells nothing
-    return figure, unseen
+    return Shown(figure, unseen)
 
 
 def _held(compiled: CompiledProperty, values: Sequence[Any]) -> str:
@@ -270,6 +289,8 @@ def _verdict(
     least: LeastFigure = NO_LEAST,
     expected: ExpectedFigure = NO_EXPECTED,
     held: str = "",
+    shown: Shown = NOTHING_SHOWN,
+    followed: Followed = WHOLE,
 ) -> PropertyVerdict:
     return PropertyVerdict(
         compiled.name,
@@ -285,5 +306,48 @@ def _verdict(
         after.policy.since,
         least,
         expected,
-        held=held,
+        followed.counted,
+        held,
+        followed.broken,
+        shown,
     )
+
+
+def _breach(
+    compiled: CompiledProperty,
+    before: Breach | None,
+    observation: Observed,
+    step: Step,
+    status: PropertyStatus,
+) -> Followed:
+    """Return what is open after a tick, and whether its violation counts.
+
+    Parameters
+    ----------
+    step : Step
+        Where the automaton is after the tick.
+    status : PropertyStatus
+        What is certain of the property.
+    """
+    if before is None and not step.violation:
+        return WHOLE
+    ended = status is PropertyStatus.ENDED
+    unknown = len(step.automaton) > 1 or step.possible
+    waits = not unknown and compiled.live.violated in step.branches
+    obliged = False
+    if not (unknown or waits):
+        lasting = _lasting(compiled, step.automaton[0], observation)
+        unknown, obliged = len(lasting) > 1, lasting == {True}
+    terminal = observation.ended or ended
+    now = Evidence(step.violation, ended, terminal, unknown, waits, obliged)
+    return follow_breach(before, now, compiled.rules.clear)
+
+
+def _lasting(compiled: CompiledProperty, automaton: int, observation: Observed) -> set[bool]:
+    """Return whether what the state may be would violate the property if it went on."""
+    state = observation.state
+    letters = (
+        compiled.compatible_letters(observation) if state is None else compiled.letters_of(state)
+    )
+    terminals = compiled.live.terminals
+    return {letter < terminals and bool(compiled.lasting[automaton, letter]) for letter in letters}

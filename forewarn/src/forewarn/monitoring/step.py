@@ -15,7 +15,6 @@ from forewarn.checking.shield import ShieldTable
 from forewarn.config import MonitorSpec
 from forewarn.monitoring.belief import MAX_BLIND, Filter, beginning, follow
 from forewarn.monitoring.branches import advance
-from forewarn.monitoring.breach import follow_breach
 from forewarn.monitoring.live_anomaly import Detector, RunState
 from forewarn.monitoring.policy import RESTING
 from forewarn.monitoring.property_step import Moment, PropertyState, inactive, is_steady, judge
@@ -171,9 +170,9 @@ class Monitor:
         if reason:
             failed += (Failure("action", reason),)
         moment = Moment(
-            snapshot.tick, observation, row, action, values, snapshot.suspended, waiting
+            snapshot.tick, observation, row, action, values, snapshot.suspended, waiting, missed
         )
-        states, verdicts = self._judged(state.properties, moment, missed)
+        states, verdicts = self._judged(state.properties, moment)
         run, anomaly = state.run, None
         if self.detector is not None:
             run, anomaly = self.detector.enter(run, snapshot.tick, observation, action)
@@ -200,12 +199,13 @@ class Monitor:
         return self.abstraction.done(values)
 
     def _judged(
-        self, properties: tuple[PropertyState, ...], moment: Moment, missed: frozenset[str]
+        self, properties: tuple[PropertyState, ...], moment: Moment
     ) -> tuple[tuple[PropertyState, ...], tuple[PropertyVerdict, ...]]:
         """Advance all properties by a tick; what a steady one came to before is looked up."""
         observation, row = moment.observation, moment.row
         active = observation.active is not False
-        code = observation.state if active and row is not None and not moment.waiting else None
+        plain = active and row is not None and not moment.waiting and not moment.missed
+        code = observation.state if plain else None
         states, verdicts = [], []
         for compiled, before in zip(self.properties, properties, strict=True):
             key = row, code, before
@@ -214,16 +214,10 @@ class Monitor:
                 if active:
                     known = judge(compiled, before, moment, self.model, self.filter)
                 else:
-                    known = inactive(compiled, self.fresh(compiled))
+                    known = inactive(compiled, self.fresh(compiled), moment)
                 if code is not None and is_steady(compiled, before, known[0]):
                     compiled.remember(key, known)
             after, verdict = known
-            if compiled.name in missed and not verdict.violation:
-                verdict = verdict._replace(possible_violation=True)
-            if verdict.violation or after.breach is not None:
-                clear = self.clock.ticks(compiled.spec.clear)
-                breach, verdict = follow_breach(compiled, after.breach, observation, verdict, clear)
-                after = after._replace(breach=breach)
             states.append(after)
             verdicts.append(verdict)
         return tuple(states), tuple(verdicts)

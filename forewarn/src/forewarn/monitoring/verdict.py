@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from forewarn.monitoring.breach import Broken
 from forewarn.monitoring.live_anomaly import AnomalyRow
 from forewarn.monitoring.policy import Level
 from forewarn.signals.snapshots import Failure, StaleSignal
@@ -60,6 +61,24 @@ class ExpectedFigure(NamedTuple):
 NO_EXPECTED = ExpectedFigure(math.nan, math.nan, False)
 
 
+class Shown(NamedTuple):
+    """What the policy is shown of a property, beside its breach.
+
+    Attributes
+    ----------
+    figure : float
+        What it compares with the thresholds; NaN where nothing is known.
+    unseen : bool
+        The model has never seen this state.
+    """
+
+    figure: float
+    unseen: bool
+
+
+NOTHING_SHOWN = Shown(math.nan, False)
+
+
 class PropertyVerdict(NamedTuple):
     """One property at one tick.
 
@@ -92,6 +111,10 @@ class PropertyVerdict(NamedTuple):
     held : str
         Why an alert that acts goes on although its risk may be low, by `hold_while` of the monitor
         file; empty where nothing holds it.
+    broken : Broken
+        Whether the rule is broken at this tick; see `breach`.
+    shown : Shown
+        What the policy was shown.
     """
 
     name: str
@@ -109,6 +132,8 @@ class PropertyVerdict(NamedTuple):
     expected: ExpectedFigure = NO_EXPECTED
     counted: bool = False
     held: str = ""
+    broken: Broken = Broken.NO
+    shown: Shown = NOTHING_SHOWN
 
 
 class Verdict(NamedTuple):

@@ -94,7 +94,7 @@ def trade_offs(monitor: Monitor, runs: Sequence[RecordedRun]) -> str:
         return section("trade-off", title, "", absent(reason))
     found, without = [], []
     for index, (name, spec) in enumerate(monitor.spec.properties.items()):
-        scored_runs = [scored_run(run.tracks[index], spec.figure) for run in runs]
+        scored_runs = [scored_run(run.tracks[index]) for run in runs]
         if all(np.isnan(scored.score).all() for scored in scored_runs):
             without.append((name, f"it had no risk at any {monitor.clock.noun}"))
             continue
