@@ -615,3 +615,10 @@ def test_every_action_of_the_vocabulary_means_something_to_a_guard(
     made = {"ask": "leave", "replace": "say"}.get(action.agent)
     assert (settled.call.tool if settled.call else None) == made
     assert settled.stops == (action.agent == "stop")
+
+
+def test_a_guard_that_only_observes_says_so_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    """It let every call pass, and said nothing before a rule was broken."""
+    path = Path(__file__).parents[2] / "config" / "agents.yaml"
+    Guard.open(path, on_failure="pass")
+    assert "agents.yaml only observes: every call passes" in caplog.text

@@ -24,8 +24,9 @@ from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, REPLAN
 from forewarn.errors import ForewarnError
 from forewarn.monitoring.loading import load_fitting
 from forewarn.monitoring.proposals import Judge, Judgement, Standing
-from forewarn.recordings.agent_calls import Call, arguments_of, says_failed
+from forewarn.recordings.agent_calls import Call, arguments_of
 from forewarn.recordings.agent_steps import text_of_result
+from forewarn.recordings.agent_texts import says_failed
 
 log = logging.getLogger("agent_guard")
 MOST_ARGUMENTS = 10_000
@@ -94,6 +95,8 @@ class Guard:
                 raise
             log.error("nothing is guarded: %s", error)
             return cls(None, chosen, written, str(error))
+        if judge.monitor.spec.mode != "act":
+            log.warning("%s only observes: every call passes (mode: act would stop calls)", monitor)
         return cls(judge, chosen, written)
 
     def __post_init__(self) -> None:
@@ -166,7 +169,7 @@ class Guard:
             return state
         text = text_of_result(result)
         if failed is None:
-            failed = says_failed(text)
+            failed = says_failed(result)
         progress = state.standing.progress.answered(text, failed, call=call)
         return RunState(Standing(progress, *state.standing[1:]), *state[1:])
 

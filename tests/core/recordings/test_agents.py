@@ -284,3 +284,111 @@ def test_the_first_run_is_looked_at_once_on_the_way_to_it(
     runs = find_recordings(path, "run")
     assert [open_recording(run).count for run in runs] == [4, 3]
     assert looked == [OBJECTS]
+
+
+PAY = {"to": "AC1234"}
+ASK = {"role": "user", "content": "Pay DE77"}
+
+
+def said(role: str, content: object = None, **rest: object) -> dict[str, Any]:
+    return {"role": role, "content": content, **rest}
+
+
+def called(**rest: object) -> dict[str, Any]:
+    return said("assistant", tool_calls=[{"id": "c", **rest}])
+
+
+ANSWERED = said("tool", [{"type": "text", "text": "sent"}], tool_call_id="c")
+USE = {"type": "tool_use", "id": "c", "name": "pay", "input": PAY}
+RESULT = {"type": "tool_result", "tool_use_id": "c", "content": "sent"}
+OPENAI = [ASK, called(function={"name": "pay", "arguments": json.dumps(PAY)}), ANSWERED]
+CHATS: dict[str, dict[str, Any]] = {
+    "OpenAI": {"messages": OPENAI},
+    "OpenAI's function_call": {
+        "messages": [
+            ASK, said("assistant", function_call={"name": "pay", "arguments": json.dumps(PAY)}),
+            said("function", "sent", name="pay"),
+        ]
+    },
+    "OpenAI's Responses": {
+        "input": [
+            ASK, {"type": "function_call", "call_id": "c", "id": "f", "name": "pay",
+                  "arguments": json.dumps(PAY)},
+            {"type": "function_call_output", "call_id": "c", "output": "sent"},
+        ]
+    },
+    "Anthropic": {"messages": [ASK, said("assistant", [USE]), said("user", [RESULT])]},
+    "LangChain": {
+        "messages": [
+            {"type": "human", "content": "Pay DE77"},
+            {"type": "ai", "content": [USE],
+             "tool_calls": [{"id": "c", "name": "pay", "args": PAY}]},
+            {"type": "tool", "data": {"content": "sent", "tool_call_id": "c"}},
+        ]
+    },
+    "Inspect": {
+        "input": [ASK],
+        "messages": [
+            said("system", "Be kind"), ASK,
+            called(function="pay", arguments=PAY, type="function"),
+            said("tool", "sent", tool_call_id="c", function="pay"),
+        ],
+    },
+    "without ids": {
+        "messages": [
+            ASK, said("assistant", tool_calls=[{"function": {"name": "pay", "arguments": PAY}}]),
+            said("tool", "sent"),
+        ]
+    },
+    "mixed": {"steps": [ASK, {"action": "pay", "args": PAY, "observation": "sent"}]},
+    "the longer list": {"messages": [ASK], "traj": OPENAI, "extra": [said("assistant", "hi")]},
+}  # fmt: skip
+
+
+def test_chats_of_all_makers_are_read_alike(tmp_path: Path) -> None:
+    for name, record in CHATS.items():
+        first, last = steps(write(tmp_path / "x.jsonl", record))
+        assert (first["task"], first["proposed"], first["arguments"]) == (
+            "Pay DE77", "pay", ["AC1234"],
+        ), name  # fmt: skip
+        assert (last["task"], last["outputs"], last["errors"]) == ("Pay DE77", ["sent"], 0), name
+
+
+def test_failures_of_chats_are_read_in_whatever_way_they_are_told(tmp_path: Path) -> None:
+    use = said("assistant", [USE])
+    for answer in (
+        said("tool", [{"type": "text", "text": "Error: no"}], tool_call_id="c"),
+        said("tool", "no", tool_call_id="c", error={"type": "timeout", "message": "no"}),
+        said("tool", "no", tool_call_id="c", status="error"),
+        said("user", [{**RESULT, "is_error": True}]),
+    ):
+        *_, last = steps(write(tmp_path / "x.jsonl", {"messages": [ASK, use, answer]}))
+        assert (last["errors"], last["task"]) == (1, "Pay DE77")
+
+
+def test_a_message_that_is_not_understood_is_named(tmp_path: Path) -> None:
+    for message, where, why in (
+        (said("critic", "no"), "messages[3].role", "'critic' is no role"),
+        (said("tool", "x", tool_call_id="other"), "messages[3]", "the id 'other'"),
+        (said("tool", "x"), "messages[3]", "no id"),
+        (said("assistant", function_call={"arguments": "{}"}), "function_call", "names no tool"),
+        (said("assistant", [{**USE, "name": 5}]), "messages[3].content[0]", "names no tool"),
+    ):
+        path = write(tmp_path / "x.jsonl", OBJECTS, {"messages": [*OPENAI, message]})
+        with pytest.raises(RecordingError) as caught:
+            open_recording(path)
+        assert all(text in str(caught.value) for text in (f"{path}:2", "run 1", where, why))
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
+    plain, marked = tmp_path / "plain", tmp_path / "marked"
+    for record in (OBJECTS, {"t": 0.5, "x": 1}):
+        for ending in ("", ".jsonl", ".jsonl.gz"):
+            text = json.dumps(record).encode() + b"\n"
+            pack = gzip.compress if ending.endswith("gz") else bytes
+            found = []
+            for path, mark in ((plain, b""), (marked, b"\xef\xbb\xbf")):
+                whole = path.with_name(path.name + ending)
+                whole.write_bytes(pack(mark + text))
+                found.append(steps(whole))
+            assert found[0] == found[1]

@@ -7,6 +7,16 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from forewarn.recordings.agent_chats import (
+    Came,
+    Made,
+    Misread,
+    Told,
+    has_calls,
+    is_message,
+    said_in,
+)
+from forewarn.recordings.agent_texts import json_of, leaves, says_failed, text_of
 from forewarn.recordings.traces import LARGEST, decoder, short
 
 GOALS = ("task", "instruction", "goal", "query", "question", "prompt", "request")
@@ -58,12 +68,17 @@ class Run(NamedTuple):
 
 
 def key_of_calls(record: Mapping[str, Any]) -> str | None:
-    """Return which field holds the calls; one with an empty list only if its name says so."""
-    for name, value in record.items():
-        if isinstance(value, list) and value and all(map(_is_part, value)):
-            return name
-    for name in ("steps", "intermediate_steps", "traj", "messages"):
-        if record.get(name) == []:
+    """Return which field holds the calls; one with an empty list only if its name says so.
+
+    Of several lists of messages it is that with calls: the input of a chat may be repeated.
+    Where more than one has calls, it is the longest.
+    """
+    lists = {k: v for k, v in record.items() if isinstance(v, list) and v and all(map(_is_part, v))}
+    if len(lists) > 1:
+        calls = {name: sum(map(has_calls, parts)) for name, parts in lists.items()}
+        return max(calls, key=lambda name: (calls[name], len(lists[name])))
+    for name in (*lists, "steps", "intermediate_steps", "traj", "messages"):
+        if name in lists or record.get(name) == []:
             return name
     return None
 
@@ -75,9 +90,7 @@ def _is_part(part: Any) -> bool:
     action = part.get("action")
     if isinstance(action, dict):
         return "tool" in action
-    if "action" in part:
-        return any(name in part for name in MEMBERS_OF_A_CALL)
-    return isinstance(part.get("role"), str) and ("content" in part or "tool_calls" in part)
+    return (action is not None and any(n in part for n in MEMBERS_OF_A_CALL)) or is_message(part)
 
 
 def parse_run(record: Any) -> Run:
@@ -98,12 +111,8 @@ def _run(record: Any) -> Run:
     fields: dict[str, Any] = {}
     rest = {name: value for name, value in record.items() if name not in (key, "task")}
     _flatten(rest, "", fields)
-    if parts and "role" in parts[0]:
-        calls, told = _chat(parts, key)
-        task = ""
-    else:
-        calls, told = [_call(part, f"{key}[{at}]") for at, part in enumerate(parts)], ""
-        task = _goal(record)
+    calls, told = _parts(parts, key)
+    task = "" if parts and is_message(parts[0]) else _goal(record)
     if len(calls) > MOST_CALLS:
         raise WrongRunError(f"has {len(calls)} calls", key, f"at most {MOST_CALLS}")
     return Run(task, calls, told, fields)
@@ -141,7 +150,9 @@ def _call(part: Mapping[str, Any], key: str) -> Call:
     )
     if came is part:
         result = part.get("errorMessage") or part.get("message")
-    said = "\n".join(filter(None, (_text(result), _text(part.get("error")))))
+    elif "error" not in part:
+        failed = failed or says_failed(result)
+    said = "\n".join(filter(None, (text_of(result), text_of(part.get("error")))))
     echoed = came if isinstance(came, dict) and isinstance(came.get("action"), str) else None
     call = Call(action, arguments_of(given), said, failed)
     return _command(call) if echoed is not None and _is_echoed(call, echoed) else call
@@ -161,51 +172,59 @@ def _command(call: Call) -> Call:
     return call._replace(action=words[0], arguments=tuple(("input", word) for word in words[1:]))
 
 
-def _chat(parts: list[Any], key: str) -> tuple[list[Call], str]:
-    """Return the calls of a chat, and what the user said after the last one.
+def _parts(parts: list[Any], key: str) -> tuple[list[Call], str]:
+    """Return the calls of a list of calls and messages, and what the user said after the last one.
 
-    An answer belongs to the last call before it with its id: some models begin to count again.
+    An answer belongs to the last call before it with its id: some models begin to count again. One
+    without an id belongs to the first call that waits for one, of the tool that it names.
     """
     calls: list[Call] = []
     told: list[str] = []
     places: dict[str, int] = {}
+    waiting: list[int] = []
     for at, part in enumerate(parts):
-        if part.get("role") == "user":
-            told.append(_text(part.get("content")))
-        identity = part.get("tool_call_id")
-        if part.get("role") == "tool" and isinstance(identity, str) and identity in places:
-            place = places[identity]
-            calls[place] = _answered(calls[place], _text(part.get("content")))
-        made = part.get("tool_calls") or []
-        if not isinstance(made, list):
-            raise WrongRunError(f"{short(made)} is no list", f"{key}[{at}].tool_calls", "a list")
-        for number, call in enumerate(made):
-            where = f"{key}[{at}].tool_calls[{number}]"
-            calls.append(_chat_call(call, where)._replace(told="\n".join(told)))
+        if part.get("action") is not None and not isinstance(part.get("role"), str):
+            calls.append(_call(part, f"{key}[{at}]")._replace(told="\n".join(told)))
             told = []
-            if isinstance(call.get("id"), str):
-                places[call["id"]] = len(calls) - 1
+            continue
+        try:
+            for said in said_in(part):
+                if isinstance(said, Told):
+                    told.append(said.text)
+                elif isinstance(said, Made):
+                    given = arguments_of(said.arguments)
+                    calls.append(Call(said.name, given, "", False, "\n".join(told)))
+                    told = []
+                    waiting.append(len(calls) - 1)
+                    if said.id:
+                        places[said.id] = len(calls) - 1
+                else:
+                    place = _place(said, calls, places, waiting)
+                    calls[place] = _answered(calls[place], said.result)
+        except Misread as error:
+            where = f"{key}[{at}]" + (f".{error.key}" if error.key else "")
+            raise WrongRunError(str(error), where, error.accepted) from error
     return calls, "\n".join(told)
 
 
-def _answered(call: Call, said: str) -> Call:
+def _place(came: Came, calls: list[Call], places: dict[str, int], waiting: list[int]) -> int:
+    """Return the number of the call that a result answers; raises Misread."""
+    place = places.get(came.id) if came.id else None
+    if not came.id:
+        fit = [i for i in waiting if not came.name or calls[i].action == came.name]
+        place = fit[0] if fit else None
+    if place is None:
+        whose = f"the id {came.id!r}" if came.id else f"no id, and no call of {came.name!r} waits"
+        raise Misread(f"a result has {whose}", "", "the id of a call before it, or one that waits")
+    if place in waiting:
+        waiting.remove(place)
+    return place
+
+
+def _answered(call: Call, result: Any) -> Call:
     """Return a call with its answer, or with more of it."""
-    whole = "\n".join(filter(None, (call.observation, said)))
-    return call._replace(observation=whole, failed=says_failed(whole))
-
-
-def _chat_call(call: Any, key: str) -> Call:
-    function = call.get("function", call) if isinstance(call, dict) else None
-    name = function.get("name") if isinstance(function, dict) else None
-    if not isinstance(name, str) or not name.strip():
-        raise WrongRunError(f"{short(call)} names no tool", key, '{"function": {"name": "send"}}')
-    assert isinstance(function, dict)
-    return Call(name, arguments_of(function.get("arguments")), "", False)
-
-
-def says_failed(text: str) -> bool:
-    """Tell by its text whether the answer to a call, in a chat, says that it failed."""
-    return text.lstrip()[:5].lower() == "error"
+    whole = "\n".join(filter(None, (call.observation, text_of(result))))
+    return call._replace(observation=whole, failed=call.failed or says_failed(result))
 
 
 def arguments_of(given: Any, *, strict: bool = False) -> tuple[tuple[str, str], ...]:
@@ -250,6 +269,8 @@ def _collect(value: Any, name: str, pairs: list[tuple[str, str]]) -> None:
             _collect(item, name, pairs)
     elif value is not None:
         pairs.append((name, _text(value)))
+        if isinstance(value, str) and (read := json_of(value)) is not None:
+            pairs.extend((name, text) for text in leaves(read))  # as results are read
 
 
 def _text(value: Any) -> str:

@@ -6,12 +6,12 @@ the same meaning for both.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from forewarn.recordings.agent_calls import Call
+from forewarn.recordings.agent_texts import text_of
 
 KEY = "run"
 """Signal that names the run, or numbers those of a file from 0."""
@@ -169,29 +169,5 @@ def cut(text: str, name: str, note: Note) -> str:
 
 
 def text_of_result(value: object) -> str:
-    """Return what a tool returned as a text, of which the beginning counts.
-
-    A text stays as it is; what is no text becomes JSON, as in files of runs, and what JSON cannot
-    hold is as Python prints it: the model reads that, so the rules must, too.
-    """
-    if isinstance(value, str):
-        return value[: LONGEST_TEXT + 1]
-    if value is None:
-        return ""
-    parts, length = [], 0
-    try:
-        for part in json.JSONEncoder(ensure_ascii=False, default=str).iterencode(value):
-            parts.append(part[: LONGEST_TEXT + 1])
-            length += len(part)
-            if length > LONGEST_TEXT:
-                break
-    except Exception:  # whatever an object raises where it is asked what it is
-        return _printed(value)
-    return "".join(parts)[: LONGEST_TEXT + 1]
-
-
-def _printed(value: object) -> str:
-    try:
-        return str(value)[: LONGEST_TEXT + 1]
-    except Exception:
-        return f"a {type(value).__name__} that is no text"
+    """Return what a tool returned as a text, of which the beginning counts."""
+    return text_of(value, LONGEST_TEXT)

@@ -6,7 +6,9 @@ structure: a list of objects that are calls. Known are
 - ``{"action": "send", "args": {...}, "observation": ..., "error": ...}``, where the arguments may
   be JSON as text, and all but the action may be missing;
 - ``{"action": {"tool": "send", "input": ...}, "observation": ...}``;
-- messages of a chat, ``{"role": ..., "content": ..., "tool_calls": [...]}``.
+- messages of a chat, ``{"role": ..., "content": ..., "tool_calls": [...]}``: see `agent_chats`.
+
+A list may mix calls and messages.
 
 Each call is a step: its line holds what is known before the call is made, the call's name as
 ``action`` and the call's arguments. A last line follows the last call, without an action. Only
@@ -27,7 +29,7 @@ from forewarn.errors import RecordingError
 from forewarn.recordings.agent_calls import ACCEPTED, Run, WrongRunError, key_of_calls, parse_run
 from forewarn.recordings.agent_steps import Progress, cut
 from forewarn.recordings.interface import Sample
-from forewarn.recordings.traces import LONGEST, JsonTrace, decoder, open_text
+from forewarn.recordings.traces import BOM, LONGEST, JsonTrace, decoder, open_text
 from forewarn.recordings.zstd import CutError
 
 MOST_WARNINGS = 10
@@ -37,7 +39,7 @@ UNPACKING = (zlib.error, CutError)
 
 def is_agent_trace(path: Path, head: bytes) -> bool:
     """Tell by its first runs whether a file holds runs of agents."""
-    begun = head.lstrip()[:1]
+    begun = head.removeprefix(BOM).lstrip()[:1]
     if path.is_dir() or (begun not in (b"{", b"[") and head[:2] not in (b"\x1f\x8b", b"\x28\xb5")):
         return False
     stat = path.stat()
@@ -85,7 +87,7 @@ class AgentTrace(JsonTrace):
                     count += 1
             except WrongRunError as error:
                 raise RecordingError(
-                    str(error),
+                    f"run {number}: {error}",
                     accepted=error.accepted,
                     file=f"{self.path}:{line}",
                     key=f"[{number}].{error.key}" if self._is_list else error.key,

@@ -40,6 +40,7 @@ from forewarn.recordings.zstd import CutError, ZstdFile, most
 ACCEPTED = 'a line like {"t": 12.3, "speed": 1.2}'
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz", ".jsonl.zst", ".ndjson.zst")
 
+BOM = b"\xef\xbb\xbf"
 NAN = float("nan")
 NO_TIME = -1
 LARGEST = sys.float_info.max
@@ -55,7 +56,7 @@ def is_trace(path: Path, head: bytes) -> bool:
 
     JSON whose first object goes on over several lines is none: reports, events, models.
     """
-    line, complete, _ = head.lstrip().partition(b"\n")
+    line, complete, _ = head.removeprefix(BOM).lstrip().partition(b"\n")
     begun = line.startswith(b"{") and (line.rstrip().endswith(b"}") or not complete)
     return path.name.endswith(SUFFIXES) or begun
 
@@ -173,11 +174,11 @@ def open_text(path: Path) -> TextIO:
     except OSError as error:
         raise RecordingError(f"cannot be opened ({error.strerror})", file=path) from error
     if path.suffix == ".gz":
-        return io.TextIOWrapper(gzip.GzipFile(fileobj=raw), encoding="utf-8")
+        return io.TextIOWrapper(gzip.GzipFile(fileobj=raw), encoding="utf-8-sig")
     if path.suffix == ".zst":
         unpacked = io.BufferedReader(ZstdFile(raw, most(path.stat().st_size)))
-        return io.TextIOWrapper(unpacked, encoding="utf-8")
-    return io.TextIOWrapper(raw, encoding="utf-8")
+        return io.TextIOWrapper(unpacked, encoding="utf-8-sig")
+    return io.TextIOWrapper(raw, encoding="utf-8-sig")
 
 
 def _sample(line: str) -> Sample:
