@@ -25,8 +25,9 @@ from forewarn.errors import ForewarnError
 from forewarn.monitoring.loading import load_fitting
 from forewarn.monitoring.proposals import Judge, Judgement, Standing
 from forewarn.recordings.agent_calls import Call, arguments_of
+from forewarn.recordings.agent_chats import split
 from forewarn.recordings.agent_steps import text_of_result
-from forewarn.recordings.agent_texts import says_failed
+from forewarn.recordings.agent_texts import says_failed, text_of
 
 log = logging.getLogger("agent_guard")
 MOST_ARGUMENTS = 10_000
@@ -107,14 +108,14 @@ class Guard:
         """Return what is remembered of a run before its first call."""
         return RunState(None if self.judge is None else self.judge.start())
 
-    def told(self, state: RunState, text: str) -> RunState:
-        """Return what is remembered once the user has said more."""
+    def told(self, state: RunState, said: object) -> RunState:
+        """Return what is remembered once the user has said more: a text, or content blocks."""
         if state.standing is None:
             return state
-        progress = state.standing.progress.told(text)
+        progress = state.standing.progress.told(text_of(split(said)[0]))
         return state._replace(standing=state.standing._replace(progress=progress))
 
-    def heard(self, state: RunState, said: Iterable[tuple[str, str]]) -> RunState:
+    def heard(self, state: RunState, said: Iterable[tuple[str, object]]) -> RunState:
         """Return what is remembered once the user has said more, in messages that have names."""
         for name, text in said:
             if name not in state.heard:

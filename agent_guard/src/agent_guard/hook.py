@@ -63,10 +63,10 @@ class GuardedRun:
         """All that is remembered of the run, as plain data that goes through JSON."""
         return {**self.guard.dump(self._state), PLACES: dict(self._places)}
 
-    def told(self, text: str) -> None:
-        """Take note of what the user says: the task, or more of it."""
+    def told(self, said: object) -> None:
+        """Take note of what the user says, a text or content blocks: the task, or more of it."""
         with self._lock:
-            self._state = self.guard.told(self._state, text)._replace(refused=0)
+            self._state = self.guard.told(self._state, said)._replace(refused=0)
 
     def before(self, tool: str, arguments: Mapping[str, Any] | str, call: str = "") -> Settled:
         """Decide about a call, before it is made.

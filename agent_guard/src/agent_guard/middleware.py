@@ -7,11 +7,11 @@ pause does not count twice.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import (
     Awaitable,
     Callable,
-    Collection,
     Iterable,
     Iterator,
     Mapping,
@@ -37,8 +37,7 @@ from agent_guard.outcomes import NOTHING, Settled
 from agent_guard.turns import Kept, Turn, begin, ended, gathered, merged, named, over
 from forewarn.config.actions import ACTIONS
 from forewarn.errors import ConfigError
-from forewarn.recordings.agent_calls import says_failed
-from forewarn.recordings.agent_steps import text_of_result
+from forewarn.recordings.agent_texts import says_failed
 
 log = logging.getLogger("agent_guard")
 KEY = "forewarn"
@@ -173,16 +172,14 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _result(self, turn: Turn, settled: Settled, result: Any, request: ToolCallRequest) -> Any:
         self.guard.write(settled.decision, settled.values)
-        known = {message.id for message in _messages(request.state)}
+        known = {message.id: message for message in _messages(request.state)}
         given = result if isinstance(result, list) else [result]
         outcomes = [_of_tools(outcome, known) for outcome in given]
-        added = [m for m in _all_messages(outcomes) if m.id is None or m.id not in known]
+        added = [m for m in _all_messages(outcomes) if not _is_known(m, known)]
         answer = _answer(added, request.tool_call["id"])
         contents = [message.content for message in added if message.content]
         content = contents[0] if len(contents) == 1 else contents or ""
-        failed = answer is not None and (
-            answer.status == "error" or says_failed(text_of_result(content))
-        )
+        failed = answer is not None and (answer.status == "error" or says_failed(content))
         update = {KEY: ended(self.guard, turn, settled, content, failed)}
         if len(outcomes) == 1 and isinstance(outcomes[0], ToolMessage):
             return Command(update={"messages": outcomes, **update})
@@ -260,10 +257,18 @@ def _among(messages: Sequence[Any], call: Mapping[str, Any]) -> Place:
         at = [i for i, other in enumerate(calls) if _same(other, call)]
         if len(at) > 1:
             problem = f"{len(at)} calls of one message have the id {call.get('id')!r}"
-            return Place([_proposal(call)], 0, str(message.id), problem)
+            return Place([_proposal(call)], 0, _name(message, calls), problem)
         if at:
-            return Place([_proposal(other) for other in calls], at[0], str(message.id))
+            proposals = [_proposal(other) for other in calls]
+            proposals[at[0]] = _proposal(call)  # another middleware may have changed it
+            return Place(proposals, at[0], _name(message, calls))
     return Place([_proposal(call)], 0, f"call {call.get('id')}")
+
+
+def _name(message: Any, calls: Sequence[Mapping[str, Any]]) -> str:
+    """Return the name of a message: another one may have its id."""
+    said = repr([(call.get("id"), call["name"], call["args"]) for call in calls])
+    return f"{message.id} {hashlib.sha256(said.encode(errors='replace')).hexdigest()[:16]}"
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -276,13 +281,13 @@ def _proposal(call: Mapping[str, Any]) -> Proposal:
     return Proposal(call["name"], call["args"], call.get("id") or "")
 
 
-def _said(messages: Sequence[Any]) -> list[tuple[str, str]]:
-    """Return names and texts of what the user said.
+def _said(messages: Sequence[Any]) -> list[tuple[str, object]]:
+    """Return names and contents of what the user said.
 
     Summaries by a model, and messages that a tool has put there, are not the user's.
     """
     return [
-        (str(message.id), text_of_result(message.content))
+        (str(message.id), message.content)
         for message in messages
         if isinstance(message, HumanMessage)
         and message.additional_kwargs.get("lc_source") != "summarization"
@@ -313,7 +318,7 @@ def _calling(request: ToolCallRequest, call: Proposal) -> ToolCallRequest:
     return request.override(tool_call=other, tool=tool)
 
 
-def _of_tools(outcome: Any, known: Collection[Any]) -> Any:
+def _of_tools(outcome: Any, known: Mapping[Any, Any]) -> Any:
     """Return what a tool has returned, with messages in a user's name marked as those of a tool."""
     update = outcome.update if isinstance(outcome, Command) else None
     if isinstance(update, Mapping) and "messages" in update:
@@ -324,13 +329,24 @@ def _of_tools(outcome: Any, known: Collection[Any]) -> Any:
     return outcome
 
 
-def _marked(given: Any, known: Collection[Any]) -> list[Any]:
+def _marked(given: Any, known: Mapping[Any, Any]) -> list[Any]:
     """Return messages as objects; those that are in the state already are whose they were."""
     found: list[Any] = convert_to_messages(given if isinstance(given, list) else [given])
     for message in found:
-        if isinstance(message, HumanMessage) and (message.id is None or message.id not in known):
+        if isinstance(message, HumanMessage) and not _is_known(message, known):
             message.additional_kwargs[KEY] = OF_A_TOOL
     return found
+
+
+def _is_known(message: Any, known: Mapping[Any, Any]) -> bool:
+    """Tell whether a message is in the state already: its id alone says nothing of who wrote it."""
+    other = known.get(message.id)
+    return (
+        message.id is not None
+        and other is not None
+        and (message.type, message.content) == (other.type, other.content)
+        and other.additional_kwargs.get(KEY) == message.additional_kwargs.get(KEY)
+    )
 
 
 def _answer(messages: Iterable[Any], identity: str | None) -> ToolMessage | None:

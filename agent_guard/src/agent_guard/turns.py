@@ -82,8 +82,12 @@ def named(kept: Mapping[str, Any] | None, thread: str, within: str) -> tuple[str
 
 
 def merged(before: Kept | None, update: Kept | None) -> Kept:
-    """Join what two calls of a message have become; a new message replaces the one before."""
-    if not before or not update or before["turn"] != update["turn"]:
+    """Join what two calls of a message have become; a new message replaces the one before.
+
+    Two messages may have one name. What was known before them tells them apart.
+    """
+    names = ("turn", "base")
+    if not before or not update or any(before[name] != update[name] for name in names):
         return update or before or {}
     return {**update, "done": {**before["done"], **update["done"]}}
 
@@ -95,7 +99,7 @@ def begin(
     name: str,
     proposals: Sequence[Proposal],
     index: int,
-    said: Sequence[tuple[str, str]],
+    said: Sequence[tuple[str, object]],
     context: Mapping[str, Any] = NOTHING,
     problem: str = "",
 ) -> Turn:
@@ -115,14 +119,14 @@ def begin(
         All calls of the message.
     index : int
         Which of them is to be decided.
-    said : sequence of (str, str)
-        Names and texts of what the user has said so far.
+    said : sequence of (str, object)
+        Names and contents of what the user has said so far.
     context : mapping
         Values of other signals that the monitor file names.
     problem : str
         Why the calls cannot be judged; empty if they can.
     """
-    if kept and kept["turn"] == name:
+    if kept and kept["turn"] == name and str(index) not in kept["done"]:
         base, state = kept["base"], guard.load(kept["base"])
     else:
         state = guard.heard(gathered(guard, kept), said)
@@ -182,7 +186,7 @@ def over(
     guard: Guard,
     kept: Mapping[str, Any] | None,
     run: str,
-    said: Sequence[tuple[str, str]],
+    said: Sequence[tuple[str, object]],
     context: Mapping[str, Any] = NOTHING,
 ) -> tuple[Kept, Decision | None]:
     """Close what the user asked for last; return the state's update, and what the rules say."""

@@ -56,7 +56,7 @@ class Tools:
 
     def all(self) -> list[Any]:
         @tool
-        def read_file(path: str) -> str:
+        def read_file(path: str) -> Any:
             """Read a file."""
             self.ran.append("read_file")
             return self.file

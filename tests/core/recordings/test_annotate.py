@@ -186,4 +186,4 @@ def test_a_name_that_is_no_utf_8_is_written_and_read_back(tmp_path: Path) -> Non
 
     with trace.run("a"):
         assert listed("é") == [name]
-    assert json.loads(lines(trace.path)[-1]["observation"]) == [name]
+    assert lines(trace.path)[-1]["observation"] == name
