@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import weakref
 from collections.abc import Iterator, Mapping
@@ -281,6 +282,27 @@ def standstill() -> str:
     """Return where all threads of the processes are that have not ended, and what they wrote."""
     alive = [process for process in ALL if process.process.poll() is None]
     return "".join(f"\n{process.stacks()}{process.output}" for process in alive)
+
+
+@contextmanager
+def throttled(process: Process, share: float, slice_s: float = 0.1) -> Iterator[None]:
+    """Let a process run for a share of each slice of time, as a quota of a control group does."""
+    over = threading.Event()
+
+    def turns() -> None:
+        while not over.is_set():
+            process.process.send_signal(signal.SIGSTOP)
+            over.wait(slice_s * (1.0 - share))
+            process.process.send_signal(signal.SIGCONT)
+            over.wait(slice_s * share)
+
+    thread = threading.Thread(target=turns)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from apollo_bridge.left_in_force import Memory
 from apollo_bridge.node import NAMES
 from apollo_bridge.relay import Relay, Wish
 from forewarn.config.actuators import AutowareSpec, Nav2Spec, TwistSpec
+from forewarn_ros.messages import from_time
 from monitor_node import conversions
 from monitor_node.actuators.twist import APPLIED, LATCHED
 from monitor_node.motion import Velocity
@@ -232,7 +233,7 @@ class GateEnd:
 
     def __init__(self, board: Switchboard, spec: TwistSpec, period: float, lease: float) -> None:
         self.board, self.spec = board, spec
-        self._times = lease, period
+        self._times = lease, period, lease
         self.rules = GateRules.of(spec)
         self.now, self.there = 0.0, False
         self.come()
@@ -257,12 +258,16 @@ class GateEnd:
         self.there = False
 
     def _intervene(self, message: Any) -> None:
-        said = conversions.stated(message, message.session.encode())
+        said = conversions.stated(
+            message, message.session.encode(), from_time(message.header.stamp)
+        )
         self.watchdog.intervene(said, self.now)
         self._apply()
 
     def _judge(self, message: Any) -> None:
-        said = conversions.repeated(message, message.session.encode())
+        said = conversions.repeated(
+            message, message.session.encode(), from_time(message.header.stamp)
+        )
         self.watchdog.verdict(said, self.now)
         self._apply()
 

@@ -121,11 +121,11 @@ def write_bag(path: Path, seed: int, seconds: float) -> Path:
     return path
 
 
-def write_world(folder: Path, *, seconds: float = 12.0) -> Path:
+def write_world(folder: Path, *, seconds: float = 12.0, text: str = MONITOR) -> Path:
     """Write monitor.yaml, model.json, other.json (less data) and bag.mcap, unseen by both."""
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "monitor.yaml"
-    config.write_text(MONITOR)
+    config.write_text(text)
     bags = [write_bag(folder / f"learn{seed}.mcap", seed, 60.0) for seed in (1, 2, 3)]
     spec = load_spec(config)
     compiled = compile_spec(spec)

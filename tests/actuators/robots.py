@@ -17,6 +17,8 @@ from rclpy.duration import Duration
 from rclpy.qos import LivelinessPolicy, QoSProfile
 from small_world import MONITOR
 
+from forewarn_ros.messages import from_time
+
 QUICK = (
     "input: /cmd_in, output: /cmd_out, max_speed: 2.0, max_turn: 2.0, odometry: /odom, "
     "comfortable_deceleration: 5.0, acceleration: 5.0"
@@ -31,6 +33,7 @@ class Robot:
         self.stamped = stamped
         self.kind = TwistStamped if stamped else Twist
         self.obeyed: list[tuple[float, Any]] = []
+        self.stamped_outputs: list[tuple[float, float]] = []
         self.applied: list[Intervention] = []
         node = probe.node
         self.commands = node.create_publisher(self.kind, "/cmd_in", 10)
@@ -51,6 +54,9 @@ class Robot:
     def _obey(self, message: Any) -> None:
         twist = message.twist if self.stamped else message
         self.obeyed.append((time.monotonic(), twist))
+        if self.stamped:
+            stamp = from_time(message.header.stamp) / 1e9
+            self.stamped_outputs.append((stamp, twist.linear.x))
 
     @property
     def speed(self) -> float:
@@ -68,12 +74,14 @@ class Robot:
 
 
 @contextmanager
-def gated(folder: Path, section: str = QUICK, *, stamped: bool = False) -> Iterator[Robot]:
+def gated(
+    folder: Path, section: str = QUICK, *, stamped: bool = False, text: str = MONITOR
+) -> Iterator[Robot]:
     """Run a gate with a robot around it, and yield the robot."""
     with free_domain() as domain:
         probe = Probe(domain)
         twist = f"{section}, stamped: {'true' if stamped else 'false'}"
-        file = config(folder, f"{{twist: {{{twist}}}}}", MONITOR)
+        file = config(folder, f"{{twist: {{{twist}}}}}", text)
         with Process("twist_gate_node", domain, {"config": file}):
             yield Robot(probe, stamped=stamped)
         probe.close()
@@ -103,12 +111,15 @@ class Monitor:
 
     def _tick(self) -> None:
         self.number += 2
+        stamp = self._node.get_clock().now().to_msg()
+        self.asked.header.stamp = stamp
         for name, value in self.signed.items():
             setattr(self.asked, name, value)
         self.asked.sequence = self.number
         if not self.mute:
             self.intervention.publish(self.asked)
         verdict = RiskArray(**self.signed, sequence=self.number + 1, intervention_id=self.asked.id)
+        verdict.header.stamp = stamp
         for name in ("action", "active", "speed_limit", "escape_reverse", "escape_turn"):
             setattr(verdict, name, getattr(self.asked, name))
         verdict.risks = [Risk()]

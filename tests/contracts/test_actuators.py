@@ -241,7 +241,7 @@ class TestTwistGate(ActuatorContract):
         self.rules = GateRules.of(
             TwistSpec(input="/in", output="/out", max_speed=2.0, max_turn=2.0)
         )
-        self.watchdog = Watchdog(0.5, 0.1)
+        self.watchdog = Watchdog(0.5, 0.1, 0.5)
         self.state = GateState()
         self.number = self.count = 0
         self.at = self.now

@@ -129,7 +129,7 @@ def test_a_tick_that_fails_is_an_error_until_one_succeeds(
     probe.wait(lambda: len(probe.risks) > known + 2, "ticks again")
     probe.wait_for_status("node", "OK")
     ticks = [message.risks[0].tick for message in probe.risks]
-    assert ticks == list(range(ticks[0], ticks[0] + len(ticks))), "none is left out"
+    assert ticks == sorted(set(ticks)), "none is evaluated twice"
 
 
 def test_a_command_after_a_tick_was_prepared_is_not_lost(make: Make, probe: Probe) -> None:
@@ -214,7 +214,7 @@ def test_a_full_disk_ends_the_record_and_not_the_monitor(
     known = len(probe.risks)
     probe.wait(lambda: len(probe.risks) > known + 2, "ticks without a record")
     ticks = [message.risks[0].tick for message in probe.risks]
-    assert ticks == list(range(ticks[0], ticks[0] + len(ticks))), "none is left out"
+    assert ticks == sorted(set(ticks)), "none is evaluated twice"
     assert record.stat().st_size <= size
     assert process.output.count("the record ends here") == 1
     written = list(replay_record(record))

@@ -66,6 +66,13 @@ def test_a_step_ahead_of_the_limit_is_caught_up_with_and_one_more_nanosecond_is_
     assert pacer.jumps == 1
 
 
+def test_a_process_that_did_not_get_to_run_has_missed_ticks_and_its_clock_has_not_jumped() -> None:
+    for simulated in (False, True):
+        pacer = begun(simulated=simulated)
+        later = START + 60 * S
+        assert (pacer.advance(later, later, 60 * S) is not None) == simulated
+
+
 def test_ticks_between_the_ends_of_a_jump_are_never_evaluated() -> None:
     pacer = begun()
     evaluated = run(pacer, START + S)

@@ -355,7 +355,7 @@ def told(
     *said: Statement, at: float = 0.0, topics: tuple[str, ...] = ("intervene", "verdict")
 ) -> Watchdog:
     """Return a watchdog that has heard these in turn on both topics, 0.1 s apart."""
-    watchdog, now = Watchdog(0.5, 0.1), at
+    watchdog, now = Watchdog(0.5, 0.1, 0.5), at
     for number, statement in enumerate(said):
         now = at + 0.1 * number
         for offset, topic in enumerate(topics):
@@ -370,7 +370,7 @@ def test_the_monitor_says_on_both_topics_that_the_way_is_clear() -> None:
     assert told(CLOSED, CLEAR).way_out(0.1) == BOTH
     assert not told(CLEAR, CLOSED).way_out(0.1)
     assert not told(CLEAR, topics=("verdict",)).way_out(0.0)
-    assert not Watchdog(0.5, 0.1).way_out(0.0)
+    assert not Watchdog(0.5, 0.1, 0.5).way_out(0.0)
     one = told(CLOSED)
     one.verdict(CLEAR._replace(sequence=9), 0.1)
     assert not one.way_out(0.1)
@@ -398,7 +398,6 @@ def test_what_was_said_two_periods_ago_is_over() -> None:
 @pytest.mark.parametrize(
     ("event", "demanded"),
     [
-        (lambda w: w.missed_deadline(), "misses its deadline"),
         (lambda w: w.liveliness(0), "lost its liveliness"),
         (lambda w: w.liveliness(2), "another publisher"),
         (lambda w: w.verdict(CLEAR._replace(session="other"), 0.0), "another monitor"),

@@ -99,7 +99,7 @@ class Gate(RuleBasedStateMachine):
         """Start with or without a middleware that tells who published."""
         self.told = told
         self.steps = 0
-        self.gate, self.watchdog = GateState(), Watchdog(TIMEOUT, PERIOD)
+        self.gate, self.watchdog = GateState(), Watchdog(TIMEOUT, PERIOD, TIMEOUT)
         self.monitors: list[Monitor] = []
         self.command: Velocity | None = None
         self.measured: Velocity | None = None

@@ -22,7 +22,7 @@ class Told:
     """A watchdog, and monitors that speak to it."""
 
     def __init__(self) -> None:
-        self.watchdog = Watchdog(TIMEOUT, PERIOD)
+        self.watchdog = Watchdog(TIMEOUT, PERIOD, TIMEOUT)
         self.numbers: dict[str, int] = {}
 
     def statement(self, session: str = "a", **said: Any) -> Statement:
@@ -95,16 +95,39 @@ def test_silence_stops_the_robot_until_it_speaks_again(told: Told) -> None:
     assert told.watchdog.demand(12.1)[0] == NOTHING
 
 
+def test_a_verdict_counts_from_the_moment_that_it_is_about() -> None:
+    """Fresh was who arrives: a monitor that lagged by seconds let the robot drive."""
+    told = Told()
+    told.watchdog = Watchdog(TIMEOUT, PERIOD, 0.2)
+    lags = "the monitor lags: its verdicts are about a time too long ago"
+    ahead = "the monitor's verdicts are about a time to come: the clocks differ"
+    for now, age, why in (
+        (10.0, 0.0, "nothing is asked for"),
+        (10.1, 0.19, "nothing is asked for"),
+        (10.2, 0.21, lags),
+        (10.3, 4.0, lags),
+        (10.4, math.inf, lags),
+        (10.5, -0.19, "nothing is asked for"),
+        (10.6, -0.21, ahead),
+        (10.7, 0.1, "nothing is asked for"),
+    ):
+        told.tick(now, age=age)
+        assert told.reason(now) == why
+        assert told.watchdog.age(now) == pytest.approx(age)
+    assert told.reason(10.79) == "nothing is asked for"
+    assert told.reason(10.81) == lags  # a period of silence after a verdict that was a period old
+    assert told.reason(10.91) == "the monitor misses its deadline"
+    told.tick(11.0, age=4.0, **STOP)  # a stop counts, however old it is
+    assert told.watchdog.demand(11.0)[0].stops
+    assert not told.watchdog.way_out(11.0)
+
+
 def test_an_emergency_stop_stays_one_when_the_monitor_dies(told: Told) -> None:
     told.tick(10.1, **EMERGENCY)
     assert (told.action(11.0), told.reason(11.0)) == ("EMERGENCY_STOP", "the monitor is silent")
 
 
-def test_lost_liveliness_and_a_missed_deadline_count_at_once(told: Told) -> None:
-    told.watchdog.missed_deadline()
-    assert told.reason(10.1) == "the monitor misses its deadline"
-    told.judge(10.2)
-    assert told.watchdog.demand(10.2)[0] == NOTHING
+def test_lost_liveliness_counts_at_once(told: Told) -> None:
     told.watchdog.liveliness(0)
     assert told.reason(10.3) == "the monitor has lost its liveliness"
     told.watchdog.liveliness(1)
@@ -472,7 +495,7 @@ def test_an_intervention_may_be_left_alone_for_the_whole_timeout(told: Told) -> 
 
 def test_topics_may_differ_for_the_whole_period() -> None:
     told = Told()
-    told.watchdog = Watchdog(TIMEOUT, 0.125)
+    told.watchdog = Watchdog(TIMEOUT, 0.125, TIMEOUT)
     told.tick(10.0)
     told.judge(10.0, id=1)
     assert told.action(10.125) == "NONE"

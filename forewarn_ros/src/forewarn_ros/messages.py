@@ -11,6 +11,8 @@ from std_msgs.msg import Header
 from forewarn.signals.clock import NANOSECONDS
 from forewarn_ros.status import Status
 
+HALF = NANOSECONDS << 31
+
 
 def to_time(time_ns: int) -> Time:
     """Return nanoseconds as a Time message."""
@@ -21,6 +23,12 @@ def to_time(time_ns: int) -> Time:
 def from_time(time: Time) -> int:
     """Return a Time message in nanoseconds."""
     return int(time.sec) * NANOSECONDS + int(time.nanosec)
+
+
+def seconds_since(time: Time, now_ns: int) -> float:
+    """Return how long a stamp lies back, in s; negative if it is ahead. Seconds have 32 bits."""
+    span = (now_ns - from_time(time) + HALF) % (2 * HALF) - HALF
+    return span / NANOSECONDS
 
 
 def header(time_ns: int) -> Header:

@@ -43,7 +43,7 @@ from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.live_anomaly import AnomalyRow, SurprisingStep
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.monitoring.session_events import Event, encode
-from forewarn_ros.messages import header, to_time
+from forewarn_ros.messages import header, seconds_since, to_time
 from monitor_node.actuators.interface import Demand
 from monitor_node.explaining import RiskExplanation
 from monitor_node.statements import ACT, OBSERVE, Statement
@@ -247,17 +247,17 @@ def alert_array(time_ns: int, kept: alerts.Alerts, session: str) -> AlertArray:
     )
 
 
-def stated(message: Intervention, writer: bytes) -> Statement:
-    """Return what an intervention says, to whom it was said by `writer`."""
-    return _statement(message, message.id, 1, writer)
+def stated(message: Intervention, writer: bytes, now_ns: int) -> Statement:
+    """Return what an intervention says, which was said by `writer` and heard at `now_ns`."""
+    return _statement(message, message.id, 1, writer, now_ns)
 
 
-def repeated(message: RiskArray, writer: bytes) -> Statement:
+def repeated(message: RiskArray, writer: bytes, now_ns: int) -> Statement:
     """Return what a risk array repeats of the intervention in force."""
-    return _statement(message, message.intervention_id, len(message.risks), writer)
+    return _statement(message, message.intervention_id, len(message.risks), writer, now_ns)
 
 
-def _statement(message: Any, number: int, verdicts: int, writer: bytes) -> Statement:
+def _statement(message: Any, number: int, verdicts: int, writer: bytes, now_ns: int) -> Statement:
     return Statement(
         session=message.session,
         sequence=message.sequence,
@@ -269,6 +269,7 @@ def _statement(message: Any, number: int, verdicts: int, writer: bytes) -> State
         escape=Ways(reverse=message.escape_reverse, turn=message.escape_turn),
         verdicts=verdicts,
         writer=writer,
+        age=seconds_since(message.header.stamp, now_ns),
     )
 
 

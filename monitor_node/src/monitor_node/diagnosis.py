@@ -169,11 +169,12 @@ def _clock_status(runtime: Runtime, clocks: tuple[str, ...], *, quarrel: bool) -
 
 def _timing_status(runtime: Runtime, period: float, failure: str) -> Status:
     pacer, timing = runtime.pacer, runtime.timing
-    overruns, late, step = timing.read()
+    left_out, overruns, late, step = timing.read()
     values = {
         "period (ms)": f"{period * 1e3:g}",
         "ticks": timing.ticks,
         "overruns": timing.overruns,
+        "ticks left out": timing.left_out,
         "messages too late for their tick": pacer.late,
         "told arrivals ignored": pacer.untimely,
         "clock jumps": pacer.jumps,
@@ -184,6 +185,9 @@ def _timing_status(runtime: Runtime, period: float, failure: str) -> Status:
         return Status("timing", Severity.WARN, "waiting for the clock", values)
     if failure:
         return Status("timing", Severity.ERROR, failure, values)
+    if left_out:
+        told = f"the monitor lags: {left_out} ticks were left out, and nothing is known of them"
+        return Status("timing", Severity.WARN, told, values)
     if overruns:
         return Status("timing", Severity.WARN, f"{overruns} ticks were evaluated late", values)
     return Status("timing", Severity.OK, "on time", values)

@@ -126,6 +126,11 @@ def lease(clock: Clock) -> float:
     return max(PERIODS_TO_DEATH * clock.period, LEAST_LEASE)
 
 
+def deadline(clock: Clock) -> float:
+    """Return how old what is known may be, in s, before the monitor counts as late."""
+    return PERIODS_TO_DEADLINE * clock.period
+
+
 def alive(clock: Clock, **policies: Any) -> QoSProfile:
     """Return the profile of a topic whose silence means that the monitor hangs or is dead."""
     profile = QoSProfile(liveliness=LivelinessPolicy.MANUAL_BY_TOPIC, **policies)
@@ -137,7 +142,7 @@ def prompt(clock: Clock, **policies: Any) -> QoSProfile:
     """Return such a profile for what comes at every tick; steps come when they come."""
     profile = alive(clock, **policies)
     if clock.regular:
-        profile.deadline = _seconds(PERIODS_TO_DEADLINE * clock.period)
+        profile.deadline = _seconds(deadline(clock))
     return profile
 
 

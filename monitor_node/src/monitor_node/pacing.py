@@ -84,7 +84,7 @@ class Pacer:
         """Tell whether the clock has been seen."""
         return self._now_ns is not None
 
-    def advance(self, now_ns: int, system_ns: int) -> Restart | None:
+    def advance(self, now_ns: int, system_ns: int, passed_ns: int = 0) -> Restart | None:
         """Take in the clock; return what has begun, if anything has.
 
         Parameters
@@ -93,16 +93,20 @@ class Pacer:
             The node's clock; under simulated time after every step of it.
         system_ns : int
             The system's clock, which stamps what the middleware receives.
+        passed_ns : int
+            What a steady clock says has passed since the last call: a node that did not get to run
+            for long has missed ticks, and its clock has not jumped.
         """
         before, self._now_ns = self._now_ns, now_ns
         self._since_ns = min(self._since_ns, system_ns)  # the system's clock may be set back
         if before is None:
             return self._begin(now_ns, "the monitor was activated", 0)
         jump_ns = now_ns - before
+        stalled_ns = 0 if self.simulated else passed_ns
         over = now_ns < self._floor_ns and self.clock.regular
         if jump_ns < 0 and (self.simulated or over):
             text = f"the clock jumped back by {-jump_ns / NANOSECONDS:.3f} s"
-        elif jump_ns > self.max_step_ns and self.clock.regular:
+        elif jump_ns - stalled_ns > self.max_step_ns and self.clock.regular:
             text = f"the clock jumped ahead by {jump_ns / NANOSECONDS:.3f} s"
         else:
             if self.simulated:
@@ -188,6 +192,12 @@ class Pacer:
         """Return when a tick may be evaluated; None if nobody knows."""
         return self.moments.due_ns(tick)
 
+    def overdue_ns(self, tick: int) -> int:
+        """Return for how long a tick has been due."""
+        due_ns = self.due_ns(tick)
+        assert due_ns is not None and self._now_ns is not None
+        return self._now_ns - due_ns
+
     @property
     def last_due(self) -> int:
         """The newest tick that may be evaluated."""
@@ -221,29 +231,35 @@ class Timing:
     ----------
     ticks, overruns : int
         Ticks evaluated, and those of them that had to wait for an earlier one, in all.
+    left_out : int
+        Ticks that were left out because the monitor lagged, in all.
     worst_late_ns, worst_step_ns : int
         Greatest time from a tick to its publication, and that it took itself, since `read`.
     """
 
     def __init__(self) -> None:
-        self.ticks = self.overruns = 0
+        self.ticks = self.overruns = self.left_out = 0
         self.worst_late_ns = self.worst_step_ns = 0
-        self._overruns_read = 0
+        self._overruns_read = self._left_out_read = 0
 
-    def note(self, ticks: int, overruns: int, late_ns: int, step_ns: int) -> None:
-        """Take in the ticks that were evaluated at once."""
+    def note(
+        self, ticks: int, overruns: int, late_ns: int, step_ns: int, left_out: int = 0
+    ) -> None:
+        """Take in the ticks that were evaluated at once, and how many were left out."""
         self.ticks += ticks
+        self.left_out += left_out
         self.overruns += overruns
         self.worst_late_ns = max(self.worst_late_ns, late_ns)
         self.worst_step_ns = max(self.worst_step_ns, step_ns)
 
-    def read(self) -> tuple[int, float, float]:
-        """Return new overruns, worst lateness and worst computing time in ms, and begin anew."""
+    def read(self) -> tuple[int, int, float, float]:
+        """Return what is new: ticks left out, overruns, worst lateness and computing time in ms."""
         found = (
+            self.left_out - self._left_out_read,
             self.overruns - self._overruns_read,
             self.worst_late_ns / 1e6,
             self.worst_step_ns / 1e6,
         )
-        self._overruns_read = self.overruns
+        self._overruns_read, self._left_out_read = self.overruns, self.left_out
         self.worst_late_ns = self.worst_step_ns = 0
         return found

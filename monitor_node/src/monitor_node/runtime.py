@@ -37,7 +37,7 @@ from monitor_node.composing import Composed, Composer
 from monitor_node.inputs import Inputs
 from monitor_node.journal import Journal, take_up
 from monitor_node.operator_log import Teller
-from monitor_node.outputs import Outputs, lease
+from monitor_node.outputs import Outputs, deadline, lease
 from monitor_node.pacing import Pacer, Restart, Timing
 from monitor_node.readings import seen_at
 from monitor_node.recording import Recording
@@ -87,7 +87,8 @@ class Runtime:
         self.inputs = inputs
         self.outputs = outputs
         self.timing = Timing()
-        self._looked = time.monotonic()
+        self._looked, self._advanced_ns = time.monotonic(), time.monotonic_ns()
+        self._begun_ns = self._deaf_until_ns = 0
         self.latest: TickResult | None = None
         self.failures: Counter[str] = Counter()
         self.reasons: dict[str, str] = {}
@@ -148,15 +149,47 @@ class Runtime:
         due_ns = self._due_ns(due[0])
         if regular and self._accept() <= due_ns:
             self._composed = None
-        begun = perf_counter_ns()
+        self._begun_ns = perf_counter_ns()
+        left_out = 0
         for tick in due:
+            if self._leaves_out(tick, due[-1], lagging=left_out > 0):
+                left_out += 1
+                continue
             if regular:
                 self._goal(tick, self._due_ns(tick))
             self._tick(tick)
-        overruns = len(due) - 1 if regular else 0
-        spent_ns = (perf_counter_ns() - begun) // len(due)
-        self.timing.note(len(due), overruns, now_ns - due_ns, spent_ns)
+        self.pacer.evaluated(due[-1])  # or left out: nobody will know more of it
+        done = len(due) - left_out
+        spent_ns = (perf_counter_ns() - self._begun_ns) // max(done, 1)
+        overruns = max(done - 1, 0) if regular else 0
+        self.timing.note(done, overruns, now_ns - due_ns, spent_ns, left_out)
         self._follow(now_ns)
+
+    def _leaves_out(self, tick: int, newest: int, *, lagging: bool) -> bool:
+        """Tell whether nothing is to be known of a tick that is due.
+
+        What came while the process did not get to run comes to light when it does, as if it came
+        then. A monitor that lags by more than the time after which it loses its liveliness goes on
+        with the newest tick. Simulated time may move on by many ticks at once: of these those are
+        left out for which there is no time.
+        """
+        if not self.pacer.clock.regular or self._unsaid is not None:  # it was decided already
+            return False
+        if self._due_ns(tick) <= self._deaf_until_ns:
+            return True
+        if tick == newest or lagging:
+            return tick != newest
+        waited_ns = perf_counter_ns() - self._begun_ns
+        if not self.pacer.simulated:
+            waited_ns += self.pacer.overdue_ns(tick)
+        return waited_ns > lease(self.pacer.clock) * NANOSECONDS
+
+    def _fresh(self, tick: int) -> bool:
+        """Tell whether a tick is new enough to take back what was asked for."""
+        if not self.pacer.clock.regular:
+            return True
+        waited_ns = self.pacer.overdue_ns(tick) + perf_counter_ns() - self._begun_ns
+        return waited_ns <= deadline(self.pacer.clock) * NANOSECONDS
 
     def overdue(self, now_ns: int) -> str:
         """Say that ticks do not come any more, at `now_ns` of the node's clock; empty if they do.
@@ -198,7 +231,14 @@ class Runtime:
         return due_ns
 
     def _advance(self, now_ns: int, system_ns: int) -> None:
-        restart = self.pacer.advance(now_ns, system_ns)
+        before_ns, self._advanced_ns = self._advanced_ns, time.monotonic_ns()
+        passed_ns, clock = self._advanced_ns - before_ns, self.pacer.clock
+        restart = self.pacer.advance(now_ns, system_ns, passed_ns)
+        if restart is not None or self.pacer.simulated or not clock.regular:
+            self._deaf_until_ns = 0
+        elif passed_ns > deadline(clock) * NANOSECONDS:
+            # Within a period what has waited is received.
+            self._deaf_until_ns = now_ns + round(clock.period * NANOSECONDS)
         if restart is not None:
             self._composed = self._unsaid = None
             self._restart(restart)
@@ -255,7 +295,7 @@ class Runtime:
         self.outputs.risk.publish(composed.risk)
         due_ns = self._due_ns(tick)
         self.recording.risk(due_ns, composed.risk, self.watch, composed.anomaly)
-        self._act(result.request)
+        self._act(result.request, fresh=self._fresh(tick))
         self.outputs.alive()
         self._teller.tell(result)
         self.pacer.evaluated(tick)
@@ -301,9 +341,9 @@ class Runtime:
         if self.black_box is not None:
             self.black_box.intervention(time_ns, message)
 
-    def _act(self, request: Request | None) -> None:
+    def _act(self, request: Request | None, *, fresh: bool = True) -> None:
         if self._actuators is not None:
-            self._actuators.apply(request)
+            self._actuators.apply(request, fresh=fresh)
 
     def _keep(self, request: Request | None = None) -> None:
         """Write the journal, before anybody learns what it says."""

@@ -34,6 +34,9 @@ class Statement(NamedTuple):
         m/s; NaN for none.
     escape : Ways
         The ways out of a stop that are clear.
+    age : float
+        Seconds from the moment that it is about to its arrival, on the listener's clock; negative
+        if that clock is behind.
     verdicts : int
         Properties judged; an Intervention, which judges none, counts as one.
     writer : bytes
@@ -50,6 +53,7 @@ class Statement(NamedTuple):
     verdicts: int = 1
     writer: bytes = b""
     escape: Ways = NO_WAY
+    age: float = 0.0
 
     @property
     def problem(self) -> str:

@@ -1,9 +1,9 @@
 """The executable `twist_gate_node`: it stands between planner and base, and outlives the monitor.
 
 Safe is to stop. The gate lets nothing through before it has heard a full verdict of one monitor,
-and brings the robot to rest when that monitor falls silent, loses its liveliness, misses its
-deadline, contradicts itself, or leaves an intervention neither repeated nor withdrawn, and when
-anybody else speaks in its place. Whom it trusts is decided in `watchdog`, what passes in
+and brings the robot to rest when that monitor falls silent, loses its liveliness, speaks about a
+time too long ago, contradicts itself, or leaves an intervention neither repeated nor withdrawn, and
+when anybody else speaks in its place. Whom it trusts is decided in `watchdog`, what passes in
 `twist_gate`; here are the topics.
 """
 
@@ -27,6 +27,7 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from forewarn.config import MonitorSpec, load_spec
 from forewarn.config.actuators import NO_WAY, TwistSpec, Ways
 from forewarn.errors import ConfigError, ForewarnError
+from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.clock import Clock as MonitorClock
 from forewarn.signals.clock_kinds import clock_of
 from forewarn_ros.clock import SimulatedTime
@@ -41,7 +42,7 @@ from monitor_node.actuators.twist import APPLIED
 from monitor_node.escape import account_of
 from monitor_node.gate_status import ends_status, odometry_status, output_status
 from monitor_node.motion import Velocity
-from monitor_node.outputs import lease, prompt
+from monitor_node.outputs import deadline, lease, prompt
 from monitor_node.security import announce_security
 from monitor_node.twist_gate import GateRules, GateState, idle, measure, receive, step
 from monitor_node.watchdog import BY_MONITOR, NOTHING_ASKED, Watchdog
@@ -80,7 +81,9 @@ class TwistGate(SimulatedTime):
             self.get_logger().warning("open_for opens nothing at the start: set it afterwards")
         self.spec, monitor = self._configuration()
         clock = clock_of(monitor.rate)
-        self.watchdog = Watchdog(self.spec.monitor_timeout or lease(clock), clock.period)
+        timeout = self.spec.monitor_timeout or lease(clock)
+        oldest = self.spec.deadline or (deadline(clock) if clock.regular else timeout)
+        self.watchdog = Watchdog(timeout, clock.period, oldest + monitor.settle)
         self._dead = 0
         self.rules = GateRules.of(self.spec)
         self.state = GateState()
@@ -97,6 +100,8 @@ class TwistGate(SimulatedTime):
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(LOOK_PERIOD, self._look, clock=steady)
         self.create_timer(1.0 / self.spec.rate, self._drive, clock=steady)
+        # Once what was said last is too old, whenever that is: not up to 1 / rate later.
+        self._overdue = self.create_timer(self.watchdog.oldest, self._drive, clock=steady)
         self.create_timer(REPORT_PERIOD, self._report, clock=steady)
         self.add_on_set_parameters_callback(self._override)
 
@@ -141,7 +146,6 @@ class TwistGate(SimulatedTime):
             with_writer(self._judge),
             prompt(clock, depth=1),
             event_callbacks=SubscriptionEventCallbacks(
-                deadline=lambda event: self.watchdog.missed_deadline(),
                 liveliness=self._liveliness,
                 incompatible_qos=self._incompatible,
             ),
@@ -188,11 +192,17 @@ class TwistGate(SimulatedTime):
         self.state = measure(self.state, measured, time.monotonic())
 
     def _judge(self, message: Any, writer: bytes) -> None:
-        self.watchdog.verdict(conversions.repeated(message, writer), time.monotonic())
+        said, now = conversions.repeated(message, writer, self._now_ns()), time.monotonic()
+        self.watchdog.verdict(said, now)
         self._drive()
+        left = self.watchdog.oldest - self.watchdog.age(now)
+        if left > 0.0:
+            self._overdue.timer_period_ns = round(left * NANOSECONDS) + 1
+            self._overdue.reset()
 
     def _intervene(self, message: Any, writer: bytes) -> None:
-        self.watchdog.intervene(conversions.stated(message, writer), time.monotonic())
+        said = conversions.stated(message, writer, self._now_ns())
+        self.watchdog.intervene(said, time.monotonic())
         self._drive()
 
     def _liveliness(self, event: Any) -> None:
@@ -271,6 +281,7 @@ class TwistGate(SimulatedTime):
             "speed (m/s)": f"{self.state.output.speed:.3f}",
             "held back": self.state.held,
             "session of the monitor": self.watchdog.adopted or "none",
+            "age of its newest verdict (s)": f"{self.watchdog.age(now):.3f}",
             "messages of the monitor that came late": self.watchdog.late,
         }
         level = Severity.OK if healthy else Severity.ERROR

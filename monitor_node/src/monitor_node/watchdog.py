@@ -9,6 +9,9 @@ full verdict, no sooner than `timeout` after the last thing that did not fit in.
 The numbers of a session rise, so that a late message brings nothing back. Should one have been
 heard that is higher than the monitor's own, somebody else has said it: once nothing newer has come
 for `timeout` and nobody else is there, the monitor's own numbers count again, after such a doubt.
+
+Fresh is what is said, not who arrives: a verdict counts from the moment that it is about, and lets
+nothing pass once that is longer ago than `oldest`. A stop counts however old it is.
 """
 
 from __future__ import annotations
@@ -26,6 +29,9 @@ NOTHING_ASKED = "nothing is asked for"
 BY_MONITOR = "asked for by the monitor"
 TWO = "another monitor speaks as well"
 COUNTED_BACK = "the monitor's numbers fall: somebody has spoken in its name"
+LATE = "the monitor misses its deadline"
+LAGS = "the monitor lags: its verdicts are about a time too long ago"
+AHEAD = "the monitor's verdicts are about a time to come: the clocks differ"
 NEVER = -math.inf
 MOST_SESSIONS = 8
 RISK, INTERVENTION = "risk", "intervention"
@@ -39,8 +45,8 @@ class Heard:
     ----------
     said : dict of str to Statement
         Newest statement on each topic.
-    at : dict of str to float
-        When it came.
+    at, about : dict of str to float
+        When it came, and the moment that it is about.
     differ_since : float
         Since when the two have contradicted each other; infinite while they agree.
     last : float
@@ -49,6 +55,7 @@ class Heard:
 
     said: dict[str, Statement] = field(default_factory=dict)
     at: dict[str, float] = field(default_factory=dict)
+    about: dict[str, float] = field(default_factory=dict)
     differ_since: float = math.inf
     last: float = NEVER
 
@@ -68,6 +75,7 @@ class Heard:
     def take(self, topic: str, statement: Statement, now: float) -> None:
         """Take in a statement."""
         self.said[topic], self.at[topic] = statement, now
+        self.about[topic] = now - statement.age
         self.differ_since = math.inf if self.agrees else min(self.differ_since, now)
 
 
@@ -80,17 +88,18 @@ class Watchdog:
         Seconds without a verdict after which the monitor counts as dead.
     period : float
         Seconds between verdicts: for so long the two topics may differ.
+    oldest : float
+        Seconds for which a verdict counts, from the moment that it is about.
     """
 
-    def __init__(self, timeout: float, period: float) -> None:
-        self.timeout, self.period = timeout, period
+    def __init__(self, timeout: float, period: float, oldest: float) -> None:
+        self.timeout, self.period, self.oldest = timeout, period, oldest
         self.adopted = ""
         self.late = 0
         self._heard: dict[str, Heard] = {}
         self._doubt, self._doubted = "", NEVER
         self._alive = 1
         self._publishers, self._rivals_since = 1, math.inf
-        self._missed = False
 
     # What comes in
 
@@ -99,7 +108,6 @@ class Watchdog:
         heard = self._accept(RISK, statement, now)
         if heard is None:
             return
-        self._missed = False
         if self._may_adopt(heard, now):
             self.adopted = statement.session
             self._heard = {statement.session: heard}
@@ -128,9 +136,10 @@ class Watchdog:
             for heard in self._heard.values()
         )
 
-    def missed_deadline(self) -> None:
-        """No verdict has come in time, as the middleware has it; the next one heals that."""
-        self._missed = True
+    def age(self, now: float) -> float:
+        """Return for how long nothing is known: the age of the newest verdict; infinite if none."""
+        heard = self._heard.get(self.adopted)
+        return math.inf if heard is None else now - heard.about[RISK]
 
     def _accept(self, topic: str, statement: Statement, now: float) -> Heard | None:
         """Take in a statement, unless it cannot be understood, is forged, or came late."""
@@ -197,7 +206,7 @@ class Watchdog:
     def way_out(self, now: float) -> Ways:
         """Return which ways out of its stop the monitor, and nobody else, says are clear.
 
-        Both of its topics have to say so, in messages of the last two periods.
+        Both of its topics have to say so, in messages about the last two periods.
         """
         heard = self._heard.get(self.adopted)
         if not (
@@ -205,7 +214,7 @@ class Watchdog:
             and len(self._heard) == 1
             and next(self._problems(now), None) is None
             and heard.agrees
-            and all(now - at <= 2 * self.period for at in heard.at.values())
+            and all(now - about <= 2 * self.period for about in heard.about.values())
         ):
             return NO_WAY
         said = [statement.escape for statement in heard.said.values()]
@@ -233,9 +242,11 @@ class Watchdog:
             return
         if now - heard.at[RISK] > self.timeout:
             yield "the monitor is silent"
-        if self._missed:
-            yield "the monitor misses its deadline"
+        if now - heard.about[RISK] > self.oldest:
+            yield LAGS if now - heard.at[RISK] <= self.oldest else LATE
+        if heard.about[RISK] - now > self.oldest:
+            yield AHEAD
         if now - heard.differ_since > self.period:
             yield "the monitor's risk and intervention contradict each other"
-        if heard.demand.moves and now - heard.at[INTERVENTION] > self.timeout:
+        if heard.demand.moves and now - heard.about[INTERVENTION] > self.timeout:
             yield "an intervention is neither repeated nor withdrawn"

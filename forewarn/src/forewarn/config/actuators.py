@@ -282,6 +282,10 @@ class TwistSpec(Section):
     monitor_timeout : float or None
         Seconds without a sign of the monitor after which the robot is stopped. Where not given:
         five periods of the monitor, at least 0.2 s.
+    deadline : float or None
+        Seconds after which what the monitor said last is about a time too long ago, and the robot
+        is stopped: clocks of two computers have to differ by less. Where not given: two periods of
+        the monitor, or `monitor_timeout` under ``clock: steps``. `settle` is added.
     confirm_timeout : float
         Seconds after which a request that the gate does not take up is an ERROR.
     escape : EscapeSpec or None
@@ -308,6 +312,7 @@ class TwistSpec(Section):
     rate: Annotated[Finite, Field(ge=5, le=200)] = 30.0
     command_timeout: Wait = 0.5
     monitor_timeout: Wait | None = None
+    deadline: Wait | None = None
     confirm_timeout: Wait = 1.0
     escape: EscapeSpec | None = None
 

@@ -16,6 +16,7 @@ from forewarn_ros.status import Severity, Status
 from monitor_node.actuators.dead_man import unwatched
 from monitor_node.actuators.interface import NOTHING, Actuator, Demand, demand_of
 from monitor_node.message_types import interface_class
+from monitor_node.statements import strongest
 
 POLL_PERIOD = 0.1
 
@@ -83,9 +84,18 @@ class Actuators:
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._timer = node.create_timer(POLL_PERIOD, self.poll, clock=steady)
 
-    def apply(self, request: Request | None) -> None:
-        """Act on the request of a tick; None: nothing is asked for."""
-        self.present, self.decided = demand_of(request), True
+    def apply(self, request: Request | None, *, fresh: bool = True) -> None:
+        """Act on the request of a tick; None: nothing is asked for.
+
+        What is about a time too long ago takes nothing back. If it asks for nothing either, nobody
+        is told: who waits for a word, as a lock with a timeout, stops the robot.
+        """
+        demand = demand_of(request)
+        if not fresh:
+            demand = strongest(self.present, demand)
+            if not demand.moves:
+                return
+        self.present, self.decided = demand, True
         self._each(lambda actuator: actuator.demand(self.present, time.monotonic()))
 
     def poll(self) -> None:
