@@ -59,6 +59,19 @@ def journal(tmp_path: Path) -> Path:
     return tmp_path / "journal.json"
 
 
+def test_what_is_about_a_time_too_long_ago_takes_nothing_back(journal: Path) -> None:
+    first = Bridge(journal)
+    first.relay.intervene(STOPPING, NOW, fresh=False)
+    assert first.written == [STOP]
+    first.relay.intervene(OVER, NOW, fresh=False)
+    second = Bridge(journal)  # the first was killed
+    second.relay.intervene(OVER, NOW, fresh=False)
+    assert (first.written, second.written) == ([STOP], [])
+    assert "stays in force" in second.log.lines[-1]
+    second.relay.update(NOW + 1)
+    assert second.written == [RESUME]
+
+
 def test_an_intervention_that_ended_while_no_bridge_ran_is_ended_by_the_next(
     journal: Path,
 ) -> None:

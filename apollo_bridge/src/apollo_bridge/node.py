@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from forewarn_msgs.msg import Intervention, Signals
+from forewarn_msgs.msg import Intervention, RiskArray, Signals
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
@@ -27,9 +28,10 @@ from forewarn.config import load_spec
 from forewarn.config.actions import ACTIONS
 from forewarn.errors import ConfigError
 from forewarn.monitoring.record import Names
+from forewarn.signals.clock_kinds import clock_of
 from forewarn_ros.events import apart
 from forewarn_ros.lifecycle import ReportingNode, reported
-from forewarn_ros.messages import header, to_time
+from forewarn_ros.messages import header, seconds_since, to_time
 from forewarn_ros.overrides import tell_ignored, tell_unaddressed
 from forewarn_ros.status import Severity, Status
 
@@ -45,6 +47,12 @@ PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ("python", "", "Interpreter that has Cyber's package; empty: the one that runs the bridge."),
     ("max_rate", 0.0, "Hz at which signals are sent at the most; 0: five times the monitor's."),
     ("repeat", 1.0, "Seconds after which a command in force is written again."),
+    (
+        "deadline",
+        0.0,
+        "Seconds for which a verdict of the monitor counts, from the moment that it is about: an "
+        "older one takes nothing back; 0: two periods of the monitor, and `settle`.",
+    ),
     ("journal", "", "File that tells the bridge's next life what is in force; empty: none."),
     ("diagnostics_period", 0.5, "Seconds between two messages on /diagnostics."),
     (
@@ -55,6 +63,7 @@ PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ),
     ("autostart", False, "Configure and activate at once, without a lifecycle manager."),
 )
+PERIODS_TO_DEADLINE = 2
 NAMES = {getattr(Intervention, name): name for name in ACTIONS}
 HEARD = QoSProfile(
     depth=10,
@@ -78,6 +87,8 @@ class BridgeNode(ReportingNode):
         self._connections = 0
         self._publisher: Any = None
         self._subscription: Any = None
+        self._verdicts: Any = None
+        self._about, self._oldest = -math.inf, math.inf
         self._timer: Any = None
         self._report_every(self._value("diagnostics_period"))
 
@@ -104,6 +115,9 @@ class BridgeNode(ReportingNode):
             for offer in layouts_in(Path(self._value("layouts"))):
                 derivation.offer(offer)
         self._derivation = derivation
+        clock = clock_of(spec.rate)
+        periods = PERIODS_TO_DEADLINE * clock.period if clock.regular else math.inf
+        self._oldest = self._value("deadline") or periods + spec.settle
         commander = Commander(
             way,
             limits=commands.asks_for_limits(spec),
@@ -139,6 +153,8 @@ class BridgeNode(ReportingNode):
         self.worker.start()
         topic = f"{self._value('monitor')}/output/intervention"
         self._subscription = self.create_subscription(Intervention, topic, self._intervene, HEARD)
+        verdicts = f"{self._value('monitor')}/output/risk"
+        self._verdicts = self.create_subscription(RiskArray, verdicts, self._judge, 1)
         period = min(0.25, self._value("repeat"))
         self._timer = self.create_timer(period, self._command, clock=self._steady)
         return super().on_activate(state)
@@ -151,7 +167,8 @@ class BridgeNode(ReportingNode):
         if self._timer is not None:
             self.destroy_timer(self._timer)
             self.destroy_subscription(self._subscription)
-        self._timer = self._subscription = None
+            self.destroy_subscription(self._verdicts)
+        self._timer = self._subscription = self._verdicts = None
         if self.worker is not None:
             assert self._relay is not None
             self._relay.stop()
@@ -183,7 +200,16 @@ class BridgeNode(ReportingNode):
             name = NAMES.get(message.action, "")
             limit, session = message.speed_limit, message.session
             wish = Wish(message.id, name, message.active, limit, message.reason, session)
-            self._relay.intervene(wish, time.time_ns(), alone=self._alone())
+            alone, fresh = self._alone(), self._fresh()
+            self._relay.intervene(wish, time.time_ns(), alone=alone, fresh=fresh)
+
+    def _judge(self, message: RiskArray) -> None:
+        age = seconds_since(message.header.stamp, self.get_clock().now().nanoseconds)
+        self._about = time.monotonic() - age
+
+    def _fresh(self) -> bool:
+        """Tell whether the newest verdict is about a time that is not too long ago."""
+        return abs(time.monotonic() - self._about) <= self._oldest
 
     def _alone(self) -> bool:
         """Tell whether the graph knows one monitor at most; it keeps a dead one for a while."""
@@ -198,7 +224,7 @@ class BridgeNode(ReportingNode):
             self._relay.connected(time.time_ns())
         for service in list(self.worker.answers):
             self._relay.answered(service, self.worker.answers.pop(service))
-        self._relay.update(time.time_ns(), alone=self._alone())
+        self._relay.update(time.time_ns(), alone=self._alone(), fresh=self._fresh())
 
     # Reports
 
@@ -208,7 +234,7 @@ class BridgeNode(ReportingNode):
         if self.worker is None:
             return [Status("node", Severity.WARN, "not active", {})]
         assert self._relay is not None
-        told = "; ".join(apart(self, [self._publisher], [self._subscription]))
+        told = "; ".join(apart(self, [self._publisher], [self._subscription, self._verdicts]))
         active = Status("node", Severity.WARN if told else Severity.OK, told or "active", {})
         return [active, *statuses(self.worker, self._relay, time.monotonic_ns())]
 

@@ -13,6 +13,10 @@ SETTLING_NS = 5_000_000_000
 """For so long after connecting, readers of Apollo may not have found the bridge's writers yet."""
 ENDS_WHILE_SETTLING = 3
 MOST_SESSIONS = 8
+OLD = (
+    "what was asked for stays in force: the monitor's verdicts are about a time too long ago to "
+    "end it"
+)
 TWO = (
     "several monitors speak: the strongest of what they ask for is in force until one of them is "
     "left"
@@ -109,6 +113,7 @@ class Relay:
         self._remarks: dict[str, str] = {}
         self._untold: list[str] = []
         self._former = ""
+        self._strength: tuple[int, float] = (len(SEVERITY), 0.0)  # of what may be in force
         self._connected_ns: int | None = None
         commander.recall(memory.left)
 
@@ -141,8 +146,8 @@ class Relay:
                 f"{held} stays in force in Apollo; {self.commander.way.resume} ends a stop"
             )
 
-    def intervene(self, wish: Wish, now_ns: int, *, alone: bool = True) -> None:
-        """Take in what a monitor wants; `alone` tells whether no other one is known to be there."""
+    def intervene(self, wish: Wish, now_ns: int, *, alone: bool = True, fresh: bool = True) -> None:
+        """Take in what a monitor wants; for `alone` and `fresh` see `update`."""
         if self._write is None:
             return
         if not len(self._wishes):
@@ -150,7 +155,7 @@ class Relay:
         elif wish.active:
             self._former = ""
         self._wishes.take(wish)
-        self.update(now_ns, alone=alone)
+        self.update(now_ns, alone=alone, fresh=fresh)
 
     def _first(self, wish: Wish) -> None:
         """Say what the first message after the start means for what came before."""
@@ -184,8 +189,12 @@ class Relay:
             self._log.warning(problem, throttle_duration_sec=5.0)
         self._remarks[target] = problem
 
-    def update(self, now_ns: int, *, alone: bool = True) -> None:
-        """Write what is due."""
+    def update(self, now_ns: int, *, alone: bool = True, fresh: bool = True) -> None:
+        """Write what is due.
+
+        `alone` tells whether no other monitor is known to be there, `fresh` whether the newest
+        verdict is about a time that is not too long ago. If it is not, nothing is taken back.
+        """
         if alone:
             self._wishes.settle()
         elif len(self._wishes) > 1:
@@ -194,6 +203,10 @@ class Relay:
         if wish is None or self._write is None:
             return
         before = self.commander.in_force
+        if before and not fresh and wish.strength < self._strength:
+            self._log.warning(OLD, throttle_duration_sec=5.0)
+            return
+        self._strength = wish.strength
         for command in self.commander.update(wish.action, wish.active, wish.speed_limit, now_ns):
             self._carry_out(command, before, wish.reason)
             ended = command.target in before and command.target not in self.commander.in_force
