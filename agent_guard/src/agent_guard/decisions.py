@@ -54,6 +54,8 @@ class Decision(NamedTuple):
         All rules that have something against the call.
     certain : bool
         The call breaks a rule for certain, whatever it returns.
+    unknown : tuple of str
+        Why it is not known of some rules whether the call breaks them.
     risk : float
         Figure of that rule, 0 to 1; NaN where there is none.
     reason : str
@@ -81,6 +83,7 @@ class Decision(NamedTuple):
     says: str = ""
     rules: tuple[str, ...] = ()
     certain: bool = False
+    unknown: tuple[str, ...] = ()
     risk: float = math.nan
     reason: str = ""
     evidence: tuple[str, ...] = ()
@@ -159,7 +162,7 @@ def describe(decision: Decision, made: bool) -> str:
     if decision.replacement is not None:
         what = f"not made, but {plain(decision.replacement.tool, 80)}"
     tool = plain(decision.proposal.tool, 80) or "(end of the run)"
-    why = decision.failure or decision.reason
+    why = decision.failure or decision.reason or "; ".join(decision.unknown)
     mode = decision.action if decision.active else f"{decision.action}, which is not active"
     return f"run {plain(decision.run, 80)}, step {decision.step}: {tool} {what}: {mode}: {why}"
 

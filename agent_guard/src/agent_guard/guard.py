@@ -215,8 +215,9 @@ class Guard:
         """
         settled = self._settled(state, judged, answer, context)
         decision = settled.decision
-        if decision.failure or decision.rules:
-            level = logging.WARNING if decision.active or decision.failure else logging.INFO
+        if decision.failure or decision.rules or decision.unknown:
+            told = decision.active or decision.failure or decision.unknown
+            level = logging.WARNING if told else logging.INFO
             log.log(level, "%s", describe(decision, settled.call is not None))
         if self.options.on_decision is None:
             return settled
@@ -238,7 +239,8 @@ class Guard:
     def write(self, decision: Decision, values: Mapping[str, Any]) -> None:
         """Record a step, if steps are recorded."""
         if self.record is not None and values:
-            self.record.write(decision.run, decision.proposal.id, values)
+            noted = plain(decision.reason or "; ".join(decision.unknown), 500)
+            self.record.write(decision.run, decision.proposal.id, values, noted)
 
     def dump(self, state: RunState) -> dict[str, Any]:
         """Return what is remembered of a run as plain data that goes through JSON."""
@@ -309,7 +311,8 @@ class Guard:
         if state.standing is None or self.options.replace is not None:
             return False
         known, arguments = state.standing.progress, proposal.arguments
-        texts = [known.task, *known.outputs, *itertools.chain.from_iterable(known.inputs)]
+        inputs = itertools.chain.from_iterable(filter(None, known.inputs))
+        texts = [text for text in (known.task, *known.outputs, *inputs) if text is not None]
         if isinstance(arguments, str):
             texts.append(arguments)
         else:
@@ -412,6 +415,7 @@ def _decision(judge: Judge, run: str, step: int, proposal: Proposal, found: Judg
         "" if rule is None else rule.description or rule.formula,
         found.properties,
         found.certain,
+        found.unknown,
         found.risk,
         found.reason,
         found.evidence,

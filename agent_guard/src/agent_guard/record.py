@@ -14,6 +14,8 @@ from forewarn.errors import RecordingError
 from forewarn.files.inputs import open_plain
 
 log = logging.getLogger("agent_guard")
+NOTED = "guard"
+"""Key of a line that says what the guard had against the call, or could not know."""
 CALL = "call"
 """Key of a line that names the call, so that one which is begun again is not written twice."""
 MOST_PLACES = 100_000
@@ -45,8 +47,10 @@ class StepRecord:
         self._file: IO[str] | None = None
         self._failed = False
 
-    def write(self, run: str, call: str, values: Mapping[str, Any]) -> None:
+    def write(self, run: str, call: str, values: Mapping[str, Any], noted: str = "") -> None:
         """Append a step, unless this call of the run is there already.
+
+        `noted` is why the guard had something against it, or could not know.
 
         A file or a step that cannot be written is told once, and stops nobody.
         """
@@ -55,7 +59,11 @@ class StepRecord:
             if place in self._written:
                 return
             try:
-                line = json.dumps({**values, CALL: call}, default=str, separators=(",", ":"))
+                line = json.dumps(
+                    {**values, CALL: call, **({NOTED: noted} if noted else {})},
+                    default=str,
+                    separators=(",", ":"),
+                )
                 if self._file is None:
                     self._file = self.path.open("a", encoding="utf-8", buffering=1)
                 self._file.write(line + "\n")

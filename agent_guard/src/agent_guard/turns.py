@@ -155,14 +155,14 @@ def ended(guard: Guard, turn: Turn, settled: Settled, result: object, failed: bo
     """Return the update of the framework's state once a call was made or refused."""
     made, after = settled.call, settled.state
     memory: list[Any] | None = None
-    inputs: tuple[str, ...] = ()
+    inputs: tuple[str | None, ...] | None = ()
     if made is not None and guard.judge is not None and after.standing is not None:
         memory = guard.judge.dump_memory(after.standing)
         inputs = after.standing.progress.inputs[-1]
     outcome = {
         "index": turn.place,
         "made": None if made is None else made.tool,
-        "inputs": list(inputs),
+        "inputs": None if inputs is None else list(inputs),
         "memory": memory,
         "result": text_of_result(result) if made is not None else "",
         "failed": failed,

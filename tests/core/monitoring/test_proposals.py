@@ -279,7 +279,7 @@ def test_what_a_tool_returns_is_cut_before_anybody_looks_at_it() -> None:
     assert text_of_result(endless) == "[[...]]"
     assert text_of_result({1: Path("x")}) == '{"1": "x"}'
     kept = Progress().made("read").answered("y" * 50_000_000, False)
-    assert len(kept.outputs[0]) == LONGEST_TEXT
+    assert kept.outputs == (None,), "its end may say anything"
 
 
 def test_replay_of_the_lines_of_a_guard_gives_the_same_bits(tmp_path: Path) -> None:

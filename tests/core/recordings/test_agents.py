@@ -99,11 +99,11 @@ def test_calls_with_objects_as_arguments(tmp_path: Path) -> None:
     }  # fmt: skip
     assert first.keys() == TAKEN - {"t", "t_ns"}
     assert second["outputs"] == ["to AB12"] and second["last_action"] == "read"
-    assert second["arguments"] == ["AB12", "4", "5"]
-    assert second["argument_names"] == ["to.account", "n", "n"]
+    assert second["arguments"] == ['{"account": "AB12"}', "AB12", "4", "5"]
+    assert second["argument_names"] == ["to", "to.account", "n", "n"]
     assert (third["errors"], third["failed"], third["observation"]) == (1, True, "no money")
     assert last["calls"] == ["read", "pay", "say"] and last["action"] is None
-    assert last["inputs"] == [["bill.txt"], ["AB12", "4", "5"], []]
+    assert last["inputs"] == [["bill.txt"], ['{"account": "AB12"}', "AB12", "4", "5"], []]
     assert last["attack_succeeded"] is False and last["suite"] == "shop"
 
 
@@ -211,24 +211,27 @@ def test_without_any_action_there_is_nothing_to_read(tmp_path: Path) -> None:
         open_recording(path)
 
 
-def test_long_texts_are_cut_and_told(tmp_path: Path) -> None:
-    call = {"action": "read", "args": {"text": "a" * 30_000}, "observation": "b" * 30_000}
-    path = write(tmp_path / "x.jsonl", {"task": "x", "steps": [call] * 20})
+HALF = LONGEST_TEXT // 2
+
+
+def test_long_texts_are_unknown_and_told(tmp_path: Path) -> None:
+    call = {"action": "read", "args": {"text": "a" * HALF}, "observation": "b" * HALF}
+    long = {"action": "read", "args": {"text": "a" * (LONGEST_TEXT + 1)}, "observation": "b"}
+    path = write(tmp_path / "x.jsonl", {"task": "x", "steps": [*[long] * 11, *[call] * 20]})
     with open_recording(path) as recording:
         last = list(recording.read())[-1].data
         assert (
-            f"run 0, step 0: arguments has 30000 characters; those after {LONGEST_TEXT}"
+            f"run 0, step 0: arguments has more than {LONGEST_TEXT} characters: it is unknown"
             in (recording.warnings[0])
         )
-        assert "more than 10 texts are cut" in recording.warnings[-1]
+        assert "more than 10 texts are too long" in recording.warnings[-1]
         assert len(recording.warnings) == 11
-    assert len(last["observation"]) == LONGEST_TEXT  # type: ignore[call-overload, index]
     outputs: list[str] = last["outputs"]  # type: ignore[call-overload, index]
     inputs: list[list[str]] = last["inputs"]  # type: ignore[call-overload, index]
-    # Each stays beside the other, by the number of its call.
-    assert list(map(len, outputs)) == [0] * 10 + [LONGEST_TEXT] * 10
-    assert [sum(map(len, texts)) for texts in inputs] == list(map(len, outputs))
-    assert sum(map(len, outputs)) == KEPT_OUTPUTS
+    # Each stays beside the other, by the number of its call; what is forgotten is unknown.
+    kept = KEPT_OUTPUTS // HALF
+    assert outputs == [None] * (31 - kept) + ["b" * HALF] * kept
+    assert inputs == [[None]] * 11 + [None] * (20 - kept) + [["a" * HALF]] * kept
 
 
 def test_a_file_that_is_cut_keeps_its_whole_runs(tmp_path: Path) -> None:

@@ -58,8 +58,8 @@ def test_each_call_is_a_step_with_what_was_known_before_it(tmp_path: Path) -> No
         "_write", "_test", "_write", "_test", None,
     ]  # fmt: skip
     assert (first["files"], second["files"], last["files"]) == ([], ["b.c"], ["a.c", "b.c"])
-    assert first["arguments"] == ["b.c", "x", "y"]
-    assert second["inputs"] == [["b.c", "x", "y"], []]
+    assert first["arguments"] == ["b.c", '{"mode": ["x", "y"]}', "x", "y"]
+    assert second["inputs"] == [first["arguments"], []]
     assert second["observation"] == "wrote b.c" and second["last_action"] == "_write"
     assert third["failed"] and third["errors"] == 1 and "no file" in third["observation"]
     assert not fourth["tests_passed"] and last["tests_passed"]

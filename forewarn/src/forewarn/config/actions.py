@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 NO_ACTION = "NONE"
 WARN = "WARN"
+ASK = "ASK"
 REPLAN = "REPLAN"
 LIMIT_SPEED = "LIMIT_SPEED"
 COMFORTABLE_STOP = "COMFORTABLE_STOP"
@@ -83,7 +84,7 @@ ACTIONS = {
     for action in (
         Action(NO_ACTION, "none"),
         Action(WARN, "tell"),
-        Action("ASK", "ask"),
+        Action(ASK, "ask"),
         Action("REPLACE", "replace"),
         Action(REPLAN, "plan"),
         Action(LIMIT_SPEED, "limit"),

@@ -231,6 +231,9 @@ class PropertySpec(Section):
     hold_while : str or None
         Expression over signals. With ``mode: act``, what is asked for at ``act`` does not end
         while it is true or unknown, however low the risk is. Where not given: never.
+    on_unknown : str
+        What becomes of a proposed call or goal of which it is not known whether it breaks the rule,
+        for a signal is missing, was cut or cannot be read: ``block``, ``ask`` or ``pass``.
     unseen : str
         What a state unknown to the model asks for: ``act``, ``warn`` or ``ignore``.
     unseen_limit : float
@@ -267,6 +270,7 @@ class PropertySpec(Section):
     exit: Ticks = 5
     hold: Duration = 1.0
     hold_while: Expr | None = None
+    on_unknown: Literal["block", "ask", "pass"] = "block"
     unseen: Literal["act", "warn", "ignore"] = "act"
     unseen_limit: Duration = 3.0
     unseen_speed: Positive = 0.5

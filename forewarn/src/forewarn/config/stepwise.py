@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from forewarn.config.agent_types import mismatches
+
 if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec
 
@@ -34,6 +36,25 @@ def misfits(spec: MonitorSpec) -> Iterator[Misfit]:
         yield Misfit(("rate",), "'steps': the clock is ticks", "ticks a second, or clock: steps")
 
 
+def _of_agents(spec: MonitorSpec) -> Iterator[Misfit]:
+    """Yield comparisons of texts with numbers in a file that judges the steps of agents."""
+    own = {name for name, s in spec.signals.items() if s.source is None and not s.is_derived}
+    if spec.step is not None or not own & {"proposed", "arguments", "calls"}:
+        return
+    texts: dict[Path, object] = {
+        ("signals", n, "value"): s.value for n, s in spec.signals.items() if s.is_derived
+    }
+    texts |= {("predicates", name): text for name, text in spec.predicates.items()}
+    texts |= {("terminal", name): text for name, text in spec.terminal.items()}
+    for path, text in texts.items():
+        for part in mismatches(str(text), own):
+            yield Misfit(
+                path,
+                f"{part!r} compares a text with a number, and is never known",
+                "float(TEXT), which is unknown where the text is no number; or a text",
+            )
+
+
 def _of_steps(spec: MonitorSpec) -> Iterator[Misfit]:
     if spec.rate != "steps":
         yield Misfit(("rate",), f"{spec.rate:g}: steps have no rate", "clock: steps without rate")
@@ -48,6 +69,7 @@ def _of_steps(spec: MonitorSpec) -> Iterator[Misfit]:
         yield Misfit(("time",), "'stamp': steps have no stamps", "arrival")
     if spec.settle:
         yield Misfit(("settle",), f"{spec.settle:g}: steps do not settle", "0, or leave it out")
+    yield from _of_agents(spec)
     if spec.step is None and all(s.source or s.is_derived for s in spec.signals.values()):
         listed = ", ".join(sorted(spec.topics))
         yield Misfit(("step",), "is missing: whose messages are steps", listed)

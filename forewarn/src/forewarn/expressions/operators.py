@@ -207,7 +207,9 @@ def contained(notes: Notes, item: Any, items: Any) -> Any:
         return vector([contained(notes, element, items) for element in item])
     answer: Any = False
     for plain_item in plain_items(items):
-        if (
+        if plain_item is None:  # a text that was cut, or left out
+            answer = either(notes, answer, notes.unknown("an element of the list is unknown"))
+        elif (
             kind(plain_item) == kind(item)
             or is_unknown(plain_item)
             or is_unknown(item)

@@ -21,6 +21,7 @@ from forewarn.monitoring.policy import Level
 from forewarn.monitoring.proposals import Judge, Judgement, Standing, violated
 from forewarn.monitoring.risk_rows import RiskRow, compared
 from forewarn.monitoring.session_events import GoalDecided, encode
+from forewarn.monitoring.unknowns import possibly_broken
 from forewarn.plans.signals import verdicts
 from forewarn.recordings.agent_steps import Progress
 
@@ -73,7 +74,11 @@ def judge_goal(watch: Watch, tick: int, topic: str, payload: bytes) -> Judgement
     broken = {name: why for name, why in ahead.items() if name not in silent}
     after = Standing(Progress(), evaluated.memory)
     values = dict(zip(monitor.abstraction.signals, evaluated.result.verdict.values, strict=True))
-    found = judge.judgement(evaluated, broken, values, after)
+    possible = _unknown(judge, evaluated)
+    unknown = {name: why for name, why in possible.items() if name not in silent}
+    for name in _unknown(judge, without):
+        unknown.pop(name, None)
+    found = judge.judgement(evaluated, broken, values, after, unknown)
     for row, before in zip(evaluated.result.rows, without.result.rows, strict=True):
         if _acts(judge, row) and not _acts(judge, before) and row.property not in broken:
             found = _with_risk(judge, found, row)
@@ -141,6 +146,10 @@ def _broken(
     later = judge.monitor.broken_by(evaluated.memory.state, values)
     now = violated(evaluated.result.verdict)
     return {**dict.fromkeys(later, whatever), **dict.fromkeys(now, NOW)}
+
+
+def _unknown(judge: Judge, evaluated: EvaluatedTick) -> dict[str, str]:
+    return possibly_broken(judge.monitor, evaluated.result.verdict, gap=False)
 
 
 def _acts(judge: Judge, row: RiskRow) -> bool:

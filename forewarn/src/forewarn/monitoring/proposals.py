@@ -7,6 +7,7 @@ it was. A look ahead follows: does the call violate a rule for certain, whatever
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from forewarn.config import MonitorSpec
-from forewarn.config.actions import ACTIONS, NO_ACTION, REPLAN, SEVERITY
+from forewarn.config.actions import ACTIONS, ASK, NO_ACTION, REPLAN, SEVERITY
 from forewarn.errors import ConfigError, ConfigErrors, InputError, RecordingError
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel
@@ -24,6 +25,7 @@ from forewarn.monitoring.evaluate import Chains, EvaluatedTick, Memory, advised,
 from forewarn.monitoring.intervention import AdvisorState
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.monitoring.step import Monitor, MonitorState
+from forewarn.monitoring.unknowns import possibly_broken
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings.agent_calls import Call
 from forewarn.recordings.agent_steps import KNOWN_AFTERWARDS, Progress
@@ -33,6 +35,7 @@ from forewarn.signals.snapshots import snapshot_of
 INTERVENED = "intervened"
 """Signal that tells whether a call was imposed; for `intervened_when`."""
 NOW = "this call breaks the rule"
+MAYBE = "it is not known whether this breaks the rule"
 WHATEVER = "this call breaks the rule, whatever it returns"
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -55,6 +58,13 @@ class Standing(NamedTuple):
     owed: tuple[str, ...] = ()
 
 
+class Objection(NamedTuple):
+    """Why a property speaks against a call, and whether it is known to be violated."""
+
+    reason: str
+    certain: bool
+
+
 class Judgement(NamedTuple):
     """What the rules say of a proposed call.
 
@@ -70,6 +80,9 @@ class Judgement(NamedTuple):
         All that have something against the call.
     certain : bool
         The call breaks a rule for certain, whatever it returns.
+    unknown : tuple of str
+        Why it is not known of some rules whether the call breaks them; `on_unknown` of their
+        properties says what becomes of it.
     risk : float
         Figure of the property that decided; NaN where there is none.
     reason : str
@@ -92,6 +105,7 @@ class Judgement(NamedTuple):
     property: str
     properties: tuple[str, ...]
     certain: bool
+    unknown: tuple[str, ...]
     risk: float
     reason: str
     evidence: tuple[str, ...]
@@ -190,7 +204,8 @@ class Judge:
         now = [n for n in violated(evaluated.result.verdict) if n not in standing.owed]
         broken = {**dict.fromkeys(owed, WHATEVER), **dict.fromkeys(now, NOW)}
         after = Standing(progress, evaluated.memory, owed)
-        return self.judgement(evaluated, broken, values, after)
+        unknown = self._unknown(standing, evaluated)
+        return self.judgement(evaluated, broken, values, after, unknown)
 
     def close(
         self, standing: Standing, run: str, context: Mapping[str, Any] = NOTHING
@@ -223,7 +238,7 @@ class Judge:
             if data["key"] != self.key:
                 raise RecordingError("what is remembered of the run belongs to other rules")
             step, task, calls, inputs, outputs, errors, failed = data["known"]
-            given = tuple(map(tuple, inputs))
+            given = tuple(None if texts is None else tuple(texts) for texts in inputs)
             progress = Progress(step, task, tuple(calls), given, tuple(outputs), errors, failed)
             return self.load_memory(progress, data["memory"])
         except (KeyError, TypeError, ValueError) as error:
@@ -262,6 +277,11 @@ class Judge:
         snapshot = snapshot_of(sources, values, step, step * NANOSECONDS, action)
         return evaluate(self.monitor, self.chains, standing.memory, snapshot)
 
+    def _unknown(self, standing: Standing, evaluated: EvaluatedTick) -> dict[str, str]:
+        before = standing.memory.state.tick
+        gap = before is not None and standing.progress.step > before + 1
+        return possibly_broken(self.monitor, evaluated.result.verdict, gap=gap)
+
     def _broken_after(self, progress: Progress, memory: Memory, run: str) -> tuple[str, ...]:
         """Return what is broken one step later for all that may be observed then."""
         known = progress.closing(run) if self._ahead else {}
@@ -274,8 +294,15 @@ class Judge:
         broken: Mapping[str, str],
         values: Mapping[str, Any],
         after: Standing,
+        unknown: Mapping[str, str] = MappingProxyType({}),
     ) -> Judgement:
-        """Return what speaks against a moment: what is asked for then, and what is broken."""
+        """Return what speaks against a moment: what is asked for then, and what is broken.
+
+        Parameters
+        ----------
+        broken, unknown : mapping of str to str
+            Properties that are violated for certain, and those that may be, with the reason.
+        """
         request, rows = evaluated.result.request, evaluated.result.rows
         active = self.monitor.spec.mode == "act"
         asked = request is not None and request.action != NO_ACTION
@@ -285,6 +312,7 @@ class Judge:
             request.property if request is not None and asked else "",
             request.properties if request is not None else (),
             bool(broken),
+            tuple(f"{name}: {why}" for name, why in unknown.items()),
             request.risk if request is not None else max((r.probability for r in rows), default=0),
             request.reason if request is not None and asked else "",
             request.evidence if request is not None else (),
@@ -293,16 +321,17 @@ class Judge:
             values,
             after,
         )
-        for name, why in broken.items():
-            # A certain violation is no matter of thresholds, nor of how often they were met.
-            action = self._against_certainty(name)
+        objections = self._objections(broken, unknown)
+        for name, objection in objections.items():
+            # This is no matter of thresholds, nor of how often they were met.
+            action = self._asked(name, objection)
             if SEVERITY.index(action) >= SEVERITY.index(found.action) or found.property == name:
                 found = found._replace(
                     action=max(action, found.action, key=SEVERITY.index),
                     active=active,
                     property=name,
-                    risk=1.0,
-                    reason=f"{name}: {why}",
+                    risk=1.0 if objection.certain else math.nan,
+                    reason=f"{name}: {objection.reason}",
                     evidence=found.evidence or (f"state: {rows[0].state}",),
                 )
         if not found.property:
@@ -311,7 +340,7 @@ class Judge:
         return found._replace(
             evidence=(*found.evidence, *self._seen_done(evaluated, found, values)),
             recommendation="" if advice is None else advice.action,
-            properties=tuple(dict.fromkeys((*found.properties, *broken))),
+            properties=tuple(dict.fromkeys((*found.properties, *objections))),
         )
 
     def _seen_done(
@@ -333,9 +362,24 @@ class Judge:
         figures = f"{prop.probability:.3g} ({prop.lower:.3g} to {prop.upper:.3g})"
         return (f"{action!r} was seen {table.visits[place]} times in this state: risk {figures}",)
 
-    def _against_certainty(self, name: str) -> str:
-        """Return what a property asks for where it is broken for certain: no mere warning."""
-        asked = self.monitor.spec.properties[name].intervention
+    def _objections(
+        self, broken: Mapping[str, str], unknown: Mapping[str, str]
+    ) -> dict[str, Objection]:
+        """Return what speaks against a moment; what is certain comes last, and decides."""
+        sections = self.monitor.spec.properties
+        found = {
+            name: Objection(f"{MAYBE}: {why}", False)
+            for name, why in unknown.items()
+            if name not in broken and sections[name].on_unknown != "pass"
+        }
+        return found | {name: Objection(why, True) for name, why in broken.items()}
+
+    def _asked(self, name: str, objection: Objection) -> str:
+        """Return what a property asks for where it is, or may be, broken: no mere warning."""
+        section = self.monitor.spec.properties[name]
+        if not objection.certain and section.on_unknown == "ask":
+            return ASK
+        asked = section.intervention
         return REPLAN if ACTIONS[asked].agent in ("pass", "warn") else asked
 
 
@@ -350,7 +394,8 @@ def _plain(value: Any) -> Any:
 
 def _known(progress: Progress) -> list[Any]:
     step, task, calls, inputs, outputs, errors, failed = progress
-    return [step, task, list(calls), [*map(list, inputs)], list(outputs), errors, failed]
+    given = [None if texts is None else list(texts) for texts in inputs]
+    return [step, task, list(calls), given, list(outputs), errors, failed]
 
 
 def _misfits(spec: MonitorSpec) -> Iterator[InputError]:

@@ -7,7 +7,6 @@ the same meaning for both.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from forewarn.recordings.agent_calls import Call
@@ -22,8 +21,10 @@ PROPOSED = "proposed"
 OF_CALL = (PROPOSED, "arguments", "argument_names", "inputs")
 """Signals that tell of this call."""
 
-LONGEST_TEXT = 20_000
-KEPT_OUTPUTS = 200_000
+LONGEST_TEXT = 200_000
+"""Characters of a text that is judged; a longer one is unknown, for its end may say anything."""
+KEPT_OUTPUTS = 1_000_000
+"""Characters of all outputs, or all inputs, of a run; beyond that the oldest are unknown."""
 
 Note = Callable[[str], None]
 """Is told what was left out."""
@@ -40,14 +41,15 @@ class Progress(NamedTuple):
     ----------
     step : int
         Number of the next step, from 0.
-    task : str
-        What the agent was asked to do.
+    task : str or None
+        What the agent was asked to do; None where it is too long.
     calls : tuple of str
         Names of the calls so far.
-    inputs : tuple of tuple of str
-        Texts of the arguments of each of these calls, the oldest empty where they are too long.
-    outputs : tuple of str
-        Texts of the results so far, the oldest empty where they are too long.
+    inputs : tuple of (tuple of (str or None), or None)
+        Texts of the arguments of each of these calls. A text that is too long is None, and so are
+        the oldest where they are too long together.
+    outputs : tuple of (str or None)
+        Texts of the results so far, in the same way.
     errors : int
         How many calls failed so far.
     failed : bool
@@ -55,23 +57,25 @@ class Progress(NamedTuple):
     """
 
     step: int = 0
-    task: str = ""
+    task: str | None = ""
     calls: tuple[str, ...] = ()
-    inputs: tuple[tuple[str, ...], ...] = ()
-    outputs: tuple[str, ...] = ()
+    inputs: tuple[tuple[str | None, ...] | None, ...] = ()
+    outputs: tuple[str | None, ...] = ()
     errors: int = 0
     failed: bool = False
 
     def told(self, text: str, note: Note = unheard) -> Progress:
         """Return what is known once the user has said more."""
+        if self.task is None:
+            return self
         task = "\n".join(filter(None, (self.task, text)))
-        return self._replace(task=cut(task, "task", note))
+        return self._replace(task=bounded(task, "task", note))
 
     def proposing(self, run: object, call: Call, note: Note = unheard) -> dict[str, Any]:
         """Return the signals of the step before a call: it can still be stopped."""
-        arguments = [cut(text, "arguments", note) for _, text in call.arguments]
+        arguments = [bounded(text, "arguments", note) for _, text in call.arguments]
         return {
-            **self._known(run, [*map(list, self.inputs), arguments]),
+            **self._known(run, [*self._inputs(), arguments]),
             "action": call.action,
             PROPOSED: call.action,
             "arguments": arguments,
@@ -81,25 +85,26 @@ class Progress(NamedTuple):
     def closing(self, run: object) -> dict[str, Any]:
         """Return the signals of the step after the last call: it proposes nothing."""
         return {
-            **self._known(run, [*map(list, self.inputs)]),
+            **self._known(run, self._inputs()),
             "action": None,
             PROPOSED: "",
             "arguments": [],
             "argument_names": [],
         }
 
-    def made(self, name: str, arguments: Sequence[str] = (), note: Note = unheard) -> Progress:
+    def made(
+        self, name: str, arguments: Sequence[str | None] | None = (), note: Note = unheard
+    ) -> Progress:
         """Return what is known once a call is made, and its result is not known yet.
 
         Parameters
         ----------
-        arguments : sequence of str
-            As the signal `arguments` had them before the call.
+        arguments : sequence of str, or None
+            As the signal `arguments` had them before the call; None if that is forgotten.
         """
-        inputs = [*self.inputs, tuple(arguments)]
-        total = sum(map(len, chain.from_iterable(inputs)))
-        if total > KEPT_OUTPUTS:
-            _empty_oldest(inputs, total, lambda texts: sum(map(len, texts)), (), "inputs", note)
+        given = None if arguments is None else tuple(arguments)
+        inputs: list[tuple[str | None, ...] | None] = [*self.inputs, given]
+        _forget_oldest(inputs, lambda texts: sum(map(_size, texts)), "inputs", note)
         return Progress(self.step + 1, self.task, (*self.calls, name), tuple(inputs), *self[4:])
 
     def answered(
@@ -121,13 +126,14 @@ class Progress(NamedTuple):
         """
         at = len(self.outputs) if call is None else call
         outputs = [*self.outputs, *[""] * (at + 1 - len(self.outputs))]
-        outputs[at] = cut(text, "observation", note)
-        total = sum(map(len, outputs))
-        if total > KEPT_OUTPUTS:
-            _empty_oldest(outputs, total, len, "", "outputs", note)
+        outputs[at] = bounded(text, "observation", note)
+        _forget_oldest(outputs, len, "outputs", note)
         return Progress(*self[:4], tuple(outputs), self.errors + failed, failed)
 
-    def _known(self, run: object, inputs: list[list[str]]) -> dict[str, Any]:
+    def _inputs(self) -> list[list[str | None] | None]:
+        return [None if texts is None else list(texts) for texts in self.inputs]
+
+    def _known(self, run: object, inputs: list[list[str | None] | None]) -> dict[str, Any]:
         return {
             KEY: run,
             "step": self.step,
@@ -149,23 +155,28 @@ KNOWN_AFTERWARDS = (KEY, "step", "calls", "inputs", "last_action")
 T = TypeVar("T")
 
 
-def _empty_oldest(
-    parts: list[T], total: int, size: Callable[[T], int], empty: T, name: str, note: Note
-) -> None:
-    """Empty the oldest parts of too many characters: each part keeps the number of its call."""
-    at = 0
+def _size(text: str | None) -> int:
+    return 0 if text is None else len(text)
+
+
+def _forget_oldest(parts: list[T | None], size: Callable[[T], int], name: str, note: Note) -> None:
+    """Forget the oldest parts of too many characters: each part keeps the number of its call."""
+    sizes = [0 if part is None else size(part) for part in parts]
+    total, at = sum(sizes), 0
     while total > KEPT_OUTPUTS:
-        total -= size(parts[at])
-        parts[at], at = empty, at + 1
-        note(f"the {name} have more than {KEPT_OUTPUTS} characters; the oldest are left out")
+        if sizes[at]:
+            total -= sizes[at]
+            parts[at] = None
+            note(f"the {name} have more than {KEPT_OUTPUTS} characters; the oldest are unknown")
+        at += 1
 
 
-def cut(text: str, name: str, note: Note) -> str:
-    """Return the beginning of a text that is too long, and say so."""
+def bounded(text: str, name: str, note: Note) -> str | None:
+    """Return a text, or None if it is too long to be judged, and say so."""
     if len(text) <= LONGEST_TEXT:
         return text
-    note(f"{name} has {len(text)} characters; those after {LONGEST_TEXT} are left out")
-    return text[:LONGEST_TEXT]
+    note(f"{name} has more than {LONGEST_TEXT} characters: it is unknown")
+    return None
 
 
 def text_of_result(value: object) -> str:

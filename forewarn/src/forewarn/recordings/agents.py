@@ -27,7 +27,7 @@ from typing import Any
 
 from forewarn.errors import RecordingError
 from forewarn.recordings.agent_calls import ACCEPTED, Run, WrongRunError, key_of_calls, parse_run
-from forewarn.recordings.agent_steps import Progress, cut
+from forewarn.recordings.agent_steps import Progress, bounded
 from forewarn.recordings.interface import Sample
 from forewarn.recordings.traces import BOM, LONGEST, JsonTrace, decoder, open_text
 from forewarn.recordings.zstd import CutError
@@ -139,7 +139,7 @@ class AgentTrace(JsonTrace):
         note = partial(self._tell, number, len(run.calls))
         progress = progress.told(run.told, note)
         fields = {
-            name: cut(value, name, note) if isinstance(value, str) else value
+            name: bounded(value, name, note) if isinstance(value, str) else value
             for name, value in run.fields.items()
         }
         yield {**fields, **progress.closing(number)}
@@ -151,7 +151,7 @@ class AgentTrace(JsonTrace):
             self._cuts[text] = None
             self._warn(text)
         elif text not in self._cuts:
-            self._warn(f"more than {MOST_WARNINGS} texts are cut; the others are not listed")
+            self._warn(f"more than {MOST_WARNINGS} texts are too long; the others are not listed")
 
 
 _SPACE = re.compile(r"[\s,]*")

@@ -9,6 +9,7 @@ for the smallest distance is not known while one of the distances is not. Only `
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -110,6 +111,19 @@ def _all(notes: Notes, items: Any) -> Any:
     if known.dtype == np.bool_:
         return bool(known.all())
     return False if (known == 0).any() else NAN
+
+
+SPELLED = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+def _float(notes: Notes, value: Any) -> Any:
+    """Return a value as a float; of a text, the number that it spells in plain digits."""
+    if isinstance(value, str):
+        text = value.strip()
+        return float(text) if SPELLED.fullmatch(text) else notes.unknown("a text that is no number")
+    if isinstance(value, (list, tuple)) and any(isinstance(each, str) for each in value):
+        return vector([_float(notes, each) for each in value])
+    return number(notes, value)
 
 
 def _count(notes: Notes, items: Any) -> Any:
@@ -300,7 +314,9 @@ register(
         "ceil": Function(elementwise(np.ceil), 1, 1, "next whole number above", 1),
         "round": Function(elementwise(np.rint), 1, 1, "nearest whole number, ties to even", 1),
         "int": Function(_integer, 1, 1, "whole part", 1),
-        "float": Function(number, 1, 1, "the value as a floating-point number", 1),
+        "float": Function(
+            _float, 1, 1, "the value, or the number that a text spells, as a float", 1
+        ),
         "bool": Function(truth, 1, 1, "whether the value is not zero", 1),
         "sign": Function(elementwise(np.sign), 1, 1, "-1, 0 or 1", 1),
         "clamp": Function(elementwise(_clamp), 3, 3, "the value, kept within low and high", 1),

@@ -22,7 +22,9 @@ def list_of_texts(notes: Notes, name: str, items: Any) -> Sequence[str] | None:
         return items
     if not isinstance(items, str) and hasattr(items, "__len__") and not len(items):
         return []  # an empty list has become a vector
-    if not is_unknown(items):
+    if isinstance(items, (list, tuple)) and any(each is None for each in items):
+        notes.unknown(f"a text that {name}() needs was cut, or left out")
+    elif not is_unknown(items):
         notes.unknown(f"{name}() needs a list of texts, not {kind(items)}")
     return None
 
@@ -35,12 +37,18 @@ def _lower(notes: Notes, text: Any) -> Any:
 
 
 def _taken(notes: Notes, items: Any, sources: Any) -> Any:
-    wanted, held = list_of_texts(notes, "taken", items), list_of_texts(notes, "taken", sources)
+    known = sources
+    if isinstance(sources, (list, tuple)) and None in sources:
+        known = [text for text in sources if text is not None]
+    wanted, held = list_of_texts(notes, "taken", items), list_of_texts(notes, "taken", known)
     if wanted is None or held is None:
         return NAN
     if len(wanted) * sum(map(len, held)) > MAX_COMPARED:
         return notes.unknown(f"taken() would look through more than {MAX_COMPARED} characters")
-    return [item for item in wanted if any(_stands_in(item.strip(), text) for text in held)]
+    found = [item for item in wanted if any(_stands_in(item.strip(), text) for text in held)]
+    if known is not sources and len(found) < sum(map(bool, map(str.strip, wanted))):
+        return notes.unknown("a text that taken() looks through was cut, or left out")
+    return found
 
 
 def _stands_in(item: str, text: str) -> bool:
