@@ -218,6 +218,8 @@ class Lives:
 
 def steady(lives: Lives, patch: pytest.MonkeyPatch) -> None:
     """Have all waits of the node go by the steady clock of its lives."""
-    clock = SimpleNamespace(monotonic=lambda: lives.now)
+    clock = SimpleNamespace(
+        monotonic=lambda: lives.now, monotonic_ns=lambda: round(lives.now * 1e9)
+    )
     for module in (node_module, runtime_module, loading):
         patch.setattr(module, "time", clock)

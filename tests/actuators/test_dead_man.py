@@ -65,6 +65,6 @@ def test_every_fault_in_the_docs_names_tests_that_exist(repository: Path) -> Non
         named = re.findall(r"`(test_\w+\.py)(?:::(test_\w+))?`", row)
         assert named, row
         for file, function in named:
-            (path,) = (repository / "tests").glob(f"*/{file}")
+            (path,) = (repository / "tests").glob(f"**/{file}")
             source = path.read_text(encoding="utf-8")
             assert f"def {function}(" in source if function else "TestCase" in source, row

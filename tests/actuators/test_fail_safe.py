@@ -80,13 +80,13 @@ def test_a_starved_monitor_reports_what_it_missed(start: Start, probe: Probe) ->
     probe.wait(lambda: listener.alive == 1, "a living monitor")
     probe.wait_for_status("timing", "OK")
 
-    def overruns() -> int:
-        return int(probe.values("timing")["overruns"])
+    def left_out() -> int:
+        return int(probe.values("timing")["ticks left out"])
 
     def silent() -> bool:
         return bool(probe.risks) and time.time_ns() - newest(probe) > 500_000_000
 
-    before = overruns()
+    before = left_out()
     for _ in range(5):  # a deadline is missed as well if it is the probe that was starved
         known = listener.missed
         with starving(process):
@@ -94,11 +94,11 @@ def test_a_starved_monitor_reports_what_it_missed(start: Start, probe: Probe) ->
             probe.wait(silent, "half a second without ticks")
         known = probe.reports
         probe.wait(lambda count=known: probe.reports > count + 1, "reports")
-        if overruns() > before:
+        if left_out() > before:
             break
-    assert overruns() > before
+    assert left_out() > before
     ticks = [message.risks[0].tick for message in probe.risks]
-    assert ticks == list(range(ticks[0], ticks[0] + len(ticks))), "a late tick is not left out"
+    assert ticks == sorted(set(ticks)), "none is told twice, and none late"
 
 
 def newest(probe: Probe) -> int:

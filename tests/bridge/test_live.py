@@ -214,13 +214,21 @@ def other(processes: Any) -> Any:
 def test_a_limit_of_speed_is_given_for_the_route_and_taken_back(
     processes: Any, module_listener: Any, other: Any
 ) -> None:
-    from forewarn_msgs.msg import Intervention
+    from forewarn_msgs.msg import Intervention, RiskArray
     from rclpy.qos import DurabilityPolicy, QoSProfile
 
     latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     publisher = module_listener.node.create_publisher(
         Intervention, "/other/output/intervention", latched
     )
+    verdicts = module_listener.node.create_publisher(RiskArray, "/other/output/risk", 1)
+
+    def say() -> None:  # nothing is taken back unless the newest verdict is fresh
+        verdict = RiskArray()
+        verdict.header.stamp = module_listener.node.get_clock().now().to_msg()
+        verdicts.publish(verdict)
+        publisher.publish(wanted)
+
     route = own_class(PLANNING_COMMAND)(lane_follow_command=b"a route", is_motion_command=True)
     numbers = count(1)
 
@@ -232,7 +240,7 @@ def test_a_limit_of_speed_is_given_for_the_route_and_taken_back(
     wanted = Intervention(action=Intervention.LIMIT_SPEED, active=True, speed_limit=2.0, id=1)
     timers = [
         module_listener.node.create_timer(0.2, drive),
-        module_listener.node.create_timer(0.2, lambda: publisher.publish(wanted)),
+        module_listener.node.create_timer(0.05, say),
     ]
 
     def wait_for(condition: Any) -> Any:
@@ -255,7 +263,8 @@ def test_a_limit_of_speed_is_given_for_the_route_and_taken_back(
     assert end.lane_follow_command == b"a route"
     for timer in timers:
         module_listener.node.destroy_timer(timer)
-    module_listener.node.destroy_publisher(publisher)
+    for one in (publisher, verdicts):
+        module_listener.node.destroy_publisher(one)
 
 
 def test_a_channel_of_a_type_that_only_its_publisher_knows(
