@@ -15,6 +15,7 @@ import rclpy
 from acting import config
 from builtin_interfaces.msg import Time
 from forewarn_msgs.msg import Intervention, RiskArray
+from forewarn_msgs.srv import Acknowledge
 from geometry_msgs.msg import Twist, TwistStamped
 from live_ros import Probe, Process, Stepper, monitor_parameters
 from nav_msgs.msg import Odometry
@@ -96,6 +97,29 @@ def test_an_observing_twin_does_not_lift_a_stop(gate: Callable[..., Robot]) -> N
     ended = len(robot.obeyed)
     robot.wait_for(1.0, "nothing is asked for")
     assert {twist.linear.x for _, twist in robot.obeyed[stood : ended - 5]} == {0.0}
+
+
+def test_an_observing_successor_lifts_a_stop_only_once_somebody_acknowledges(
+    gate: Callable[..., Robot],
+) -> None:
+    robot = gate()
+    monitor = Monitor(robot.probe)
+    robot.wait_for(1.0, "nothing is asked for")
+    monitor.ask(Intervention.EMERGENCY_STOP)
+    robot.wait_for(0.0, "asked for by the monitor")
+    monitor.close()
+    stood = len(robot.obeyed)
+    Monitor(robot.probe, "7819", Intervention.OBSERVE)
+    robot.probe.wait(lambda: "only observes" in robot.applied[-1].reason, "the gate to notice")
+    robot.probe.wait_for_status("gate", "ERROR", "only observes", node="twist_gate")
+    ended = len(robot.obeyed)
+    client = robot.probe.node.create_client(Acknowledge, "/twist_gate/acknowledge")
+    assert client.wait_for_service(60.0)
+    done = client.call_async(Acknowledge.Request(requester="anna\x1b[2J", reason="it stands"))
+    robot.probe.wait(done.done, "an answer")
+    assert done.result().success
+    robot.wait_for(1.0, "nothing is asked for")
+    assert {twist.linear.x for _, twist in robot.obeyed[stood:ended]} == {0.0}
 
 
 def test_a_monitor_in_whose_name_somebody_spoke_is_heard_once_it_is_alone(

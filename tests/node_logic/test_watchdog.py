@@ -9,7 +9,7 @@ import pytest
 
 from monitor_node.actuators.interface import NOTHING, Demand
 from monitor_node.statements import Statement, strongest
-from monitor_node.watchdog import MOST_SESSIONS, Watchdog
+from monitor_node.watchdog import MOST_SESSIONS, WEAKER, Watchdog
 
 TIMEOUT, PERIOD = 0.5, 0.1
 LIMIT: dict[str, Any] = {"action": "LIMIT_SPEED", "active": True, "speed_limit": 1.0, "id": 7}
@@ -237,6 +237,36 @@ def test_only_the_session_that_asked_lifts_a_stop(told: Told) -> None:
     )
     told.tick(13.1, id=8)
     assert told.action(13.1) == "NONE"
+
+
+@pytest.mark.parametrize("asked", [NONE, STOP, EMERGENCY])
+def test_a_successor_that_only_observes_lifts_nothing_until_somebody_acknowledges(
+    told: Told, asked: dict[str, Any]
+) -> None:
+    """The acting monitor dies, and its twin observes: the robot drove on."""
+    told.tick(10.1, **asked)
+    for k in range(30):  # the twin speaks alone
+        told.tick(11.0 + 0.1 * k, "b", mode="observe")
+    assert told.action(13.91) == "COMFORTABLE_STOP"
+    assert told.reason(13.91) == WEAKER
+    assert told.watchdog.acknowledge(13.92)
+    assert told.action(13.93) == "NONE"
+    assert not told.watchdog.acknowledge(13.94), "there is nothing left"
+    for k in range(20):  # one that acts needs nobody, and the next that observes does again
+        told.tick(14.8 + 0.1 * k, "c")
+    assert told.action(16.71) == "NONE"
+    for k in range(20):
+        told.tick(17.5 + 0.1 * k, "d", mode="observe")
+    assert told.reason(19.41) == WEAKER
+    for k in range(20):
+        told.tick(20.2 + 0.1 * k, "e")
+    assert told.action(22.11) == "NONE", "a monitor that acts is back"
+
+
+def test_a_monitor_that_only_ever_observes_is_trusted() -> None:
+    told = Told()
+    told.tick(10.0, mode="observe")
+    assert told.action(10.01) == "NONE"
 
 
 def test_a_stop_of_any_monitor_counts(told: Told) -> None:

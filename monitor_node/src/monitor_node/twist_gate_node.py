@@ -16,6 +16,7 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
 from forewarn_msgs.msg import Intervention, RiskArray
+from forewarn_msgs.srv import Acknowledge
 from geometry_msgs.msg import Twist, TwistStamped
 from nav_msgs.msg import Odometry
 from rcl_interfaces.msg import SetParametersResult
@@ -95,6 +96,7 @@ class TwistGate(SimulatedTime):
         self._applied: tuple[Demand, str] | None = None
         self._open_until = -math.inf
         self._interventions: Any = None
+        self.create_service(Acknowledge, "~/acknowledge", self._acknowledge)
         self._listen(clock)
         self._publish_to()
         steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -217,6 +219,16 @@ class TwistGate(SimulatedTime):
         self.watchdog.publishers(known - self._dead, now)
         if self.watchdog.misses_intervention(now) and now - self._asked > self.watchdog.timeout:
             self._ask()
+
+    def _acknowledge(self, request: Any, response: Any) -> Any:
+        """Trust a monitor that only observes after one that acted: somebody has looked."""
+        response.success = self.watchdog.acknowledge(time.monotonic())
+        response.message = "a monitor that only observes is trusted"
+        if not response.success:
+            response.message = "nothing to acknowledge: none that observes follows one that acted"
+        who, why = request.requester[:80] or "somebody", request.reason[:300]
+        self.get_logger().warning(f"acknowledged by {who!r} ({why!r}): {response.message}")
+        return response
 
     def _incompatible(self, event: Any) -> None:
         self.get_logger().error(

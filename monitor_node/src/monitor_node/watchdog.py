@@ -10,6 +10,9 @@ The numbers of a session rise, so that a late message brings nothing back. Shoul
 heard that is higher than the monitor's own, somebody else has said it: once nothing newer has come
 for `timeout` and nobody else is there, the monitor's own numbers count again, after such a doubt.
 
+Once a monitor that acts was trusted, one that only observes lifts nothing until somebody has taken
+note: the robot would be let go because the monitor that stopped it has died.
+
 Fresh is what is said, not who arrives: a verdict counts from the moment that it is about, and lets
 nothing pass once that is longer ago than `oldest`. A stop counts however old it is.
 """
@@ -23,7 +26,7 @@ from dataclasses import dataclass, field
 from forewarn.config.actions import COMFORTABLE_STOP, EMERGENCY_STOP
 from forewarn.config.actuators import NO_WAY, Ways
 from monitor_node.actuators.interface import NOTHING, Demand
-from monitor_node.statements import Statement, strongest
+from monitor_node.statements import ACT, OBSERVE, Statement, strongest
 
 NOTHING_ASKED = "nothing is asked for"
 BY_MONITOR = "asked for by the monitor"
@@ -31,6 +34,7 @@ TWO = "another monitor speaks as well"
 COUNTED_BACK = "the monitor's numbers fall: somebody has spoken in its name"
 LATE = "the monitor misses its deadline"
 LAGS = "the monitor lags: its verdicts are about a time too long ago"
+WEAKER = "the monitor only observes, and the one before it acted: look at the robot and acknowledge"
 AHEAD = "the monitor's verdicts are about a time to come: the clocks differ"
 NEVER = -math.inf
 MOST_SESSIONS = 8
@@ -96,6 +100,7 @@ class Watchdog:
         self.timeout, self.period, self.oldest = timeout, period, oldest
         self.adopted = ""
         self.late = 0
+        self._acted = ""  # the session that was trusted last of those that act
         self._heard: dict[str, Heard] = {}
         self._doubt, self._doubted = "", NEVER
         self._alive = 1
@@ -111,6 +116,7 @@ class Watchdog:
         if self._may_adopt(heard, now):
             self.adopted = statement.session
             self._heard = {statement.session: heard}
+            self._acted = self.adopted if statement.mode == ACT else self._acted
 
     def intervene(self, statement: Statement, now: float) -> None:
         """Take in an intervention that has begun, is repeated or withdrawn."""
@@ -124,6 +130,12 @@ class Watchdog:
         """Take in how many publishers a topic of the monitor has that are not known to be dead."""
         self._publishers = number
         self._rivals_since = min(self._rivals_since, now) if number > 1 else math.inf
+
+    def acknowledge(self, now: float) -> bool:
+        """Let a monitor that only observes be trusted after one that acted; tell whether one is."""
+        weaker = WEAKER in self._problems(now)
+        self._acted = "" if weaker else self._acted
+        return weaker
 
     def misses_intervention(self, now: float) -> bool:
         """Tell whether a monitor should be asked for its interventions once more.
@@ -233,8 +245,20 @@ class Watchdog:
         if not self._alive:
             yield "the monitor has lost its liveliness"
         yield from self._silence(now)
+        if self._is_weaker:
+            yield WEAKER
         if not self.adopted:
             yield "no full verdict of one monitor has been heard"
+
+    @property
+    def _is_weaker(self) -> bool:
+        """Tell whether whoever is trusted only observes, and somebody before it acted."""
+        heard = self._heard.get(self.adopted)
+        return (
+            self._acted not in ("", self.adopted)
+            and heard is not None
+            and heard.said[RISK].mode == OBSERVE
+        )
 
     def _silence(self, now: float) -> Iterator[str]:
         heard = self._heard.get(self.adopted)
