@@ -30,7 +30,9 @@ def test_ticks_begin_before_the_bounds_are_there_and_replay_to_the_same_bits(
     start: Start, probe: Probe, slow: Path, tmp_path: Path
 ) -> None:
     record = tmp_path / "record.mcap"
-    process = start(config=str(slow), record=str(record))
+    process = start(config=str(slow), record=str(record), autostart=False)
+    assert probe.change("configure")  # so that the probe is there before the bounds are
+    assert probe.change("activate")
     probe.wait_for_status("model", "OK", "loaded; bounds are being computed")
     probe.wait(lambda: probe.text("model") == "loaded", "bounds")
     known = len(probe.risks)

@@ -335,7 +335,10 @@ class Gate(RuleBasedStateMachine):
     @precondition(lambda self: self.monitors)
     @rule(which=st.integers(0))
     def outlive(self, which: int) -> None:
-        """When one monitor is left that asks for nothing, commands pass again, whatever was."""
+        """When one monitor is left that asks for nothing, commands pass again, whatever was.
+
+        If it only observes, and one that acted was trusted before, somebody has to acknowledge.
+        """
         one = self.monitors[which % len(self.monitors)]
         if one.dead:
             return
@@ -347,6 +350,10 @@ class Gate(RuleBasedStateMachine):
         if one.lost or one.missed:
             one.told, one.lost, one.missed = None, False, False
         self.advance(450)
+        if self.watchdog.acknowledge(self.now):
+            assert not one.acting
+            assert self.gate.output == REST
+            self.advance(200)
         assert self.gate.output == self.command
 
 
