@@ -304,13 +304,14 @@ def test_merged_models_equal_learning_from_all(
     assert load_model(added).counts.sum() == load_model(corridor_model).counts.sum()
 
 
-def test_merging_a_recording_twice_is_pointed_out(
+def test_merging_a_recording_twice_is_refused(
     forewarn: Run, corridor_model: Path, tmp_path: Path
 ) -> None:
     result = forewarn("merge", corridor_model, corridor_model, "-o", tmp_path / "twice.json")
-    assert result.code == 0
-    assert "6 recordings in several of the models" in result.err
-    assert "certainty: run0.mcap, run1.mcap, run2.mcap and 3 more" in " ".join(result.err.split())
+    assert result.code == 2
+    told = " ".join(result.err.split())
+    assert "6 recordings in several of the models: run0.mcap, run1.mcap, run2.mcap and 3" in told
+    assert not (tmp_path / "twice.json").exists()
 
 
 def test_adding_recordings_that_the_model_has_is_refused(
@@ -339,7 +340,7 @@ def test_two_who_add_to_one_model_at_once_do_not_lose_what_one_of_them_learned(
     assert len(load_model(model).provenance) == 2
 
 
-def test_models_that_share_recordings_are_pointed_out_where_others_are_added(
+def test_models_that_share_recordings_are_refused_where_others_are_added(
     forewarn: Run, corridor_run: Any, tmp_path: Path
 ) -> None:
     first, second, third = corridor_run.recordings[:3]
@@ -349,8 +350,9 @@ def test_models_that_share_recordings_are_pointed_out_where_others_are_added(
     assert added.code == 0 and "several of the models" not in added.err
     arguments = ("learn", third, "-c", config, "-o", tmp_path / "all.json", "--add-to", one)
     result = forewarn(*arguments, "--add-to", both)
-    assert result.code == 0
-    assert "1 recording in several of the models" in result.err
+    assert result.code == 2
+    assert "1 recording in several of the models: run0.mcap" in result.err
+    assert not (tmp_path / "all.json").exists()
 
 
 def test_inspect_names_states_and_ranks_their_risk(

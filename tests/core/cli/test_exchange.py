@@ -227,6 +227,22 @@ def test_a_prism_file_is_imported_with_its_constants(forewarn: Run, tmp_path: Pa
     assert answer["queries"][0]["initial"] == pytest.approx(1 - 0.75**2)
 
 
+@pytest.mark.parametrize("update", ["s'=5", "s'=s+3"])
+def test_values_out_of_range_are_refused_and_not_wrapped(
+    forewarn: Run, tmp_path: Path, update: str
+) -> None:
+    pytest.importorskip("stormpy", reason="Storm reads the PRISM file")
+    source = tmp_path / "ring.prism"
+    text = RING.replace("const double p;", "").replace(
+        "p : (s'=1) + 1-p", f"1/2 : ({update}) + 1/2"
+    )
+    source.write_text(text)
+    result = forewarn("import", source, "-o", tmp_path / "m.json")
+    assert result.code == 2
+    assert "a variable leaves its range" in " ".join(result.err.split())
+    assert not (tmp_path / "m.json").exists()
+
+
 def test_options_and_files_that_do_not_fit_are_refused(forewarn: Run, tmp_path: Path) -> None:
     folder, other, path = probguard(tmp_path / "chain"), tmp_path / "x.txt", tmp_path / "m.json"
     other.write_text(RING)

@@ -47,6 +47,13 @@ def test_a_tree_for_each_value_of_a_field(forewarn: Run, logs: Path) -> None:
     }
 
 
+def test_a_tree_for_each_pair_of_values_of_two_fields(forewarn: Run, logs: Path) -> None:
+    words = ["merge-runs", logs, "-a", "household", "-f", 'AF "on(stove)"']
+    result = forewarn(*words, "--by", "kind", "--by", "id", "--json")
+    assert result.code == 0
+    assert {*json.loads(result.out)["trees"]} == {"a, 0", "a, 1", "b, 2", "b, 3"}
+
+
 def test_rules_without_time_are_names(forewarn: Run, logs: Path, tmp_path: Path) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text(

@@ -224,3 +224,19 @@ def test_noise_of_a_signal_of_bins_is_that_of_each_cut():
     filter_ = build_monitor(compiled, model).filter
     names = compiled.abstraction.vocabulary.predicates
     assert {names[number]: p for number, p in filter_.noise} == {"wet<1": 0.1, "wet<2": 0.1}
+
+
+def test_each_moment_that_was_seen_counts_once_before_anything_is_read():
+    """Three recordings: a first moment has no transition that leads to it, a last one none on."""
+    counter, courses = TransitionCounter(COMPILED.abstraction.vocabulary), [[0, 1, 3], [1, 1], [3]]
+    for course in courses:
+        for tick, state in enumerate(course):
+            counter.add(tick, state)
+        counter.end_recording()
+    digest = COMPILED.abstraction.digest
+    model = build_model(counter, rate=10.0, digest=digest, smoothing=Smoothing("none"))
+    belief = build_monitor(COMPILED, model).filter
+    assert belief is not None
+    moments = [state for course in courses for state in course]
+    seen = dict(zip(model.states, belief.seen, strict=True))
+    assert {k: v for k, v in seen.items() if v} == {s: moments.count(s) for s in set(moments)}

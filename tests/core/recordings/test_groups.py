@@ -42,15 +42,17 @@ def test_a_pattern_reads_what_stands_in_its_places(
     assert found == f"robot={robot}, software={software}"
 
 
-def test_a_table_names_recordings_by_name_path_or_pattern(tmp_path: Path) -> None:
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_table_names_recordings_by_name_path_or_pattern(tmp_path: Path, separator: str) -> None:
     table = tmp_path / "fleet.csv"
-    table.write_text(
+    text = (
         "recording, robot, site\n"
         "one.jsonl, r1, north\n"
         "a/two.jsonl, r2, north\n"
         f"{tmp_path}/b/two.jsonl, r3, south\n"
         "c/*.jsonl, r4, south\n"
     )
+    table.write_text(text.replace(",", separator))
     told = {
         name: group(trace(tmp_path / name), "robot", str(table))
         for name in ("one.jsonl", "a/two.jsonl", "b/two.jsonl", "c/any.jsonl")

@@ -120,3 +120,10 @@ def test_bytes_of_any_other_layout_are_refused_or_converted(data):
 def test_a_definition_that_cannot_be_used_is_named(definition, problem):
     with pytest.raises(ConversionError, match=problem):
         ros1_type(NAME, definition)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_line_ends_and_text_constants_change_nothing(end):
+    constant = 'string MARK=#"no comment\n  string  OTHER = # 1\n'
+    text = (constant + DEFINITION + "string LAST=#\n").replace("\n", end)
+    assert ros1_type(NAME, text).definition == MIXED.definition

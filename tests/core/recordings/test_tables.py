@@ -82,3 +82,19 @@ def test_what_is_wrong_is_named_with_its_line(text: str, said: str, tmp_path: Pa
     with pytest.raises(RecordingError, match=said) as caught:
         open_recording(path)
     assert "accepted: a header such as t,speed,mode" in str(caught.value)
+
+
+@pytest.mark.parametrize("separator", [";", "\t", ","])
+def test_cells_are_parted_by_what_the_header_has(separator: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.csv"
+    rows = [["t", "speed", "a;b"], ["0", "1.5", 'x;y\tz,"']]
+    with path.open("w", newline="") as file:
+        csv.writer(file, delimiter=separator).writerows(rows)
+    assert read(path) == [(0, {"speed": 1.5, "a;b": 'x;y\tz,"'})]
+
+
+def test_a_decimal_comma_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "run.csv"
+    path.write_text("t;x\n0;1,5\n")
+    with pytest.raises(RecordingError, match=r"run\.csv:2: 'x': 1,5 has a decimal comma"):
+        open_recording(path)

@@ -106,7 +106,8 @@ def bayes(run: list[Values], noise: dict[str, float], alpha: str) -> list[list[f
     """
     model = MODELS[alpha]
     matrix = estimate_chain(model).to_csr().toarray()
-    seen = np.where(model.terminal, 0.0, model.visits + model.starts).astype(float)
+    arrivals = model.counts.toarray().sum(axis=0)
+    seen = np.where(model.terminal, 0.0, arrivals + model.starts).astype(float)
     seen /= seen.sum()
     paths: dict[tuple[int, ...], float] = {(): 1.0}
     found = []

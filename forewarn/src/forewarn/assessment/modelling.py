@@ -20,7 +20,7 @@ from forewarn.assessment.results import stale_remark
 from forewarn.assessment.sufficiency import Requirement
 from forewarn.config import MonitorSpec
 from forewarn.errors import ModelError, RecordingError, plural
-from forewarn.learning.copies import Copies, counted_twice
+from forewarn.learning.copies import Copies, refuse_counted_twice
 from forewarn.learning.danger_fit import FittedScore
 from forewarn.learning.executors import Executor, local, processes_for
 from forewarn.learning.folds import told_groups
@@ -111,6 +111,7 @@ def learn_model(
         compiled, recordings, others, executor, bars, allow_missing=allow_missing
     )
     before = [origin for other in others for origin in other.provenance]
+    refuse_counted_twice(before)
     copies = Copies(allowed=True, counted=before)
     with bars(f"learning from {plural(len(recordings), 'recording')}") as tell:
         counted = learn(
@@ -132,7 +133,7 @@ def learn_model(
     model, groups = _estimated(compiled, model, counted, level, bars)
     notes += _together(counted, compiled.spec)
     warnings = (
-        *filter(None, (copies.remark(), counted_twice(before))),
+        *filter(None, [copies.remark()]),
         *remarks(counted.reports, compiled.abstraction.clock.noun),
     )
     return LearnedModel(compiled, model, counted, scored, notes, warnings, groups)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,8 @@ from forewarn.models.file import MAX_STATES
 from forewarn.models.labelled import labelled_chain
 
 SUFFIXES = {".prism": "prism", ".pm": "prism", ".drn": "drn", ".jani": "jani"}
+OUTSIDE = "out_of_bounds"
+"""Storm's label of a state in which a variable has left its range."""
 FEW = f"at most {MAX_STATES:,}: give smaller constants, or lump the chain first"
 
 
@@ -122,11 +124,31 @@ def _build(storm: Storm, file: Path, content: bytes, constants: str) -> Any:
             )
         options = module.BuilderOptions()
         options.set_build_all_labels()
-        if storm.modern:
-            return module.build_model(described, options=options)
-        return module.build_sparse_model_with_options(program, options)
+        watched = module.BuilderOptions()
+        watched.set_build_all_labels()
+        watched.set_add_out_of_bounds_state()
+        build = _built_by(storm)
+        given = described if storm.modern else program
+        # Storm lets a value out of range wrap around in silence, unless it is asked to look. What
+        # it then builds serves for nothing else; its other checks refuse rows that are rounded.
+        labelling = build(given, watched).labeling
+        if OUTSIDE in labelling.get_labels() and any(labelling.get_states(OUTSIDE)):
+            raise ModelError(
+                "a variable leaves its range, or a label has the name out_of_bounds",
+                accepted="updates within the ranges that are declared",
+                file=file,
+            )
+        return build(given, options)
     except (RuntimeError, ValueError, IndexError) as error:  # as pybind11 has those of C++
         raise _refused(error, file, form, constants) from error
+
+
+def _built_by(storm: Storm) -> Callable[[Any, Any], Any]:
+    """Return what builds a model of a program, by options."""
+    if storm.modern:
+        return lambda program, options: storm.module.build_model(program, options=options)
+    found: Callable[[Any, Any], Any] = storm.module.build_sparse_model_with_options
+    return found
 
 
 def _undefined(program: Any) -> list[str]:

@@ -10,12 +10,13 @@ from forewarn.cli.common import add_output
 from forewarn.cli.output import Output
 from forewarn.errors import ModelError, located, plural
 from forewarn.files.outputs import check_output
-from forewarn.learning.copies import counted_twice
+from forewarn.learning.copies import refuse_counted_twice
 from forewarn.models import CountModel, load_model, merge_models, save_model
 
 DESCRIPTION = """\
 Add up the counts of models that were learned with the same monitor file: signals, predicates,
-terminal labels, constraints and rate have to agree; properties and thresholds may differ."""
+terminal labels, constraints and rate have to agree; properties and thresholds may differ. Models
+that have counted the same recording are refused."""
 
 EPILOG = """\
 exit codes: 0 a model was written, 2 wrong usage or input.
@@ -56,8 +57,7 @@ def run(options: Options, output: Output) -> int:
                 "and `forewarn learn --add-to` writes it down"
             )
     merged = merge_models(models)
-    if remark := counted_twice(merged.provenance):
-        output.warn(remark)
+    refuse_counted_twice(merged.provenance)
     save_model(merged, options.output)
     transitions = int(merged.counts.sum())
     output.say(

@@ -53,7 +53,7 @@ class Options:
     config: Path | None
     rules: Path | None
     actions: str | None
-    by: str | None
+    by: list[str]
     most_nodes: int
     top: int
 
@@ -75,8 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-a", "--actions", metavar="FILE", help="what actions do, in YAML, or `household`"
     )
     parser.add_argument(
-        "--by", metavar="FIELD", help="a field of the plans: one tree for each of its values"
-    )
+        "--by", action="append", default=[], metavar="FIELD",
+        help="a field of the plans: one tree for each of its values; may be repeated",
+    )  # fmt: skip
     parser.add_argument(
         "--most-nodes", type=at_least_one, default=MOST_NODES, metavar="N",
         help=f"nodes of a tree before it is refused (default: {MOST_NODES})",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -23,6 +23,7 @@ from forewarn.plans.readers import read_plans
 from forewarn.plans.rules import Rules, load_rules
 from forewarn.recordings import open_recording
 from forewarn.recordings.given import existing_recordings
+from forewarn.recordings.groups import on_one_line
 from forewarn.signals.clock import Clock
 from forewarn.signals.steps import Steps as StepClock
 from forewarn.states.interface import is_terminal
@@ -113,7 +114,7 @@ class RecordedRuns:
 class PlanRuns:
     """Plans and logs of agents, through statements about objects."""
 
-    def __init__(self, rules: Path | None, actions: str | None, by: str | None) -> None:
+    def __init__(self, rules: Path | None, actions: str | None, by: Sequence[str]) -> None:
         self.clock: Clock = StepClock()
         self.unit = "steps"
         self.by = by
@@ -149,7 +150,8 @@ class PlanRuns:
                 if not states:
                     empty += 1
                     continue
-                group = "" if self.by is None else str(plan.fields.get(self.by, "-"))
+                found = (str(plan.fields.get(field, "-")) for field in self.by)
+                group = ", ".join(map(on_one_line, found))
                 yield Execution(f"{path.name}: {plan.name}", states, group)
         if cut:
             output.warn(f"{cut} executions end where nobody says what an action does")

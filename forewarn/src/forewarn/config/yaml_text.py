@@ -18,8 +18,11 @@ MAX_BYTES = 1 << 20
 MAX_NODES = 20_000
 MAX_DEPTH = 40
 MAX_DIGITS = 100
+NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 # Without a fraction and with an exponent, YAML 1.1 sees text and pydantic a number.
 NUMBER = re.compile(r"[-+]?(\d+(_\d+)*\.?\d*|\.\d+)([eE][-+]?\d+)?\Z")
+# YAML 1.1 reads 010 as 8, 1:30 as 90 and 0b11 as 3: who writes them rarely knows.
+OTHER_BASE = re.compile(r"[-+]?(0[0-9_]*[0-9]|0b[01_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)\Z")
 
 
 @dataclass(frozen=True)
@@ -159,6 +162,13 @@ def _walk(
             file=file,
             key=f"line {node.start_mark.line + 1}",
             accepted="below 1.8e308, or .inf where a number may be infinite",
+        )
+    if node.tag in NUMBERS and OTHER_BASE.match(node.value):
+        raise ConfigError(
+            f"YAML reads {node.value[:20]} in another base than ten",
+            file=file,
+            key=f"line {node.start_mark.line + 1}",
+            accepted="a number in base ten without zeros before it, or a text in quotes",
         )
     if isinstance(node, yaml.SequenceNode):
         for index, child in enumerate(node.value):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from forewarn.errors import RecordingError, plural
+from forewarn.errors import ModelError, RecordingError, plural
 from forewarn.files.remote import RemotePath
 from forewarn.models import Provenance
 from forewarn.recordings.runs import trace_of
@@ -102,17 +102,17 @@ class Copies:
         )
 
 
-def counted_twice(origins: Sequence[Provenance]) -> str:
-    """Say which recordings several models have that were merged; empty if there is none."""
+def refuse_counted_twice(origins: Sequence[Provenance]) -> None:
+    """Raise ModelError if several models that are merged have counted the same recording."""
     times = Counter(one.digest for one in origins if one.digest)
     names = {one.digest: one.recording for one in origins if times[one.digest] > 1}
     if not names:
-        return ""
+        return
     listed = ", ".join([*names.values()][:LISTED])
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return (
-        f"{plural(len(names), 'recording')} in several of the models, now counted more than once, "
-        f"which feigns certainty: {listed}{more}"
+    raise ModelError(
+        f"{plural(len(names), 'recording')} in several of the models: {listed}{more}",
+        accepted="models of different recordings: counting one twice would feign certainty",
     )
 
 

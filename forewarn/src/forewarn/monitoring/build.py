@@ -131,8 +131,9 @@ def _filter(
     noise = misreadings(spec, compiled.abstraction)
     width = len(compiled.abstraction.vocabulary.present)
     remembered = sum(1 << number + width for number, _ in noise) if spec.history > 1 else 0
-    # Where a recording ended or an episode began, a state was seen, too.
-    seen = np.where(model.terminal, 0.0, (model.visits + model.starts).astype(np.float64))
+    # A moment was seen as the state that a transition led to, or that an episode began in.
+    arrivals = np.asarray(model.counts.sum(axis=0)).ravel()
+    seen = np.where(model.terminal, 0.0, (arrivals + model.starts).astype(np.float64))
     return Filter(loaded, chain, seen, noise, remembered)
 
 

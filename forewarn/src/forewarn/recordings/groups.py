@@ -21,6 +21,7 @@ from forewarn.files.inputs import open_plain
 from forewarn.files.remote import MAGIC
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.parts import file_of
+from forewarn.recordings.tables import separator_of
 
 NAME = re.compile(r"[A-Za-z_]\w*\Z")
 PLACE = re.compile(r"\{([A-Za-z_]\w*)\}|\*\*|\*|\?")
@@ -73,7 +74,7 @@ class Grouping:
         RecordingError
             If it has no value for a key, or several.
         """
-        return ", ".join(f"{key}={_plain(self._value(key, recording))}" for key in self.keys)
+        return ", ".join(f"{key}={on_one_line(self._value(key, recording))}" for key in self.keys)
 
     def _value(self, key: str, recording: Recording) -> str:
         sources = (self._by_table, self._by_path, _by_time, _by_metadata)
@@ -153,7 +154,10 @@ def _read(path: Path) -> tuple[tuple[str, Values], ...]:
         raise InputError(f"cannot be read: {reason}", file=path, accepted=ACCEPTED) from error
     found = []
     try:
-        rows = csv.DictReader(io.StringIO(text), strict=True, skipinitialspace=True)
+        separator = separator_of(text.split("\n", 1)[0])
+        rows = csv.DictReader(
+            io.StringIO(text), delimiter=separator, strict=True, skipinitialspace=True
+        )
         columns = [name.strip() for name in rows.fieldnames or ()]
         rows.fieldnames = columns
         if RECORDING not in columns or len({*columns}) < len(columns):
@@ -171,7 +175,7 @@ def _read(path: Path) -> tuple[tuple[str, Values], ...]:
     return tuple(found)
 
 
-def _plain(value: str) -> str:
+def on_one_line(value: str) -> str:
     """Return a value on one line, quoted if it holds ", ", so that no two groups share a name."""
     text = " ".join(value.split())
     return json.dumps(text, ensure_ascii=False) if ", " in text else text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
 from functools import lru_cache
@@ -12,6 +13,7 @@ from rosbags.typesys import Stores, TypesysError, get_types_from_msg, get_typest
 
 _HEAD = 4
 _HEADER = "std_msgs/msg/Header"
+_TEXT_CONSTANT = re.compile(r"\s*string\s+\w+\s*=")
 
 Converter = Callable[[bytes], memoryview]
 
@@ -50,7 +52,7 @@ def ros1_type(msgtype: str, definition: str) -> Ros1Type:
     """
     store = get_typestore(Stores.EMPTY)
     try:
-        types = get_types_from_msg(definition, msgtype)
+        types = get_types_from_msg(_plain(definition), msgtype)
         if _HEADER in types:
             constants, fields = types[_HEADER]
             if not fields or fields[0][0] != "seq":
@@ -86,6 +88,16 @@ def ros1_type(msgtype: str, definition: str) -> Ros1Type:
             raise ConversionError(f"the layout is not that of {msgtype} ({error})") from error
 
     return Ros1Type(convert, text)
+
+
+def _plain(definition: str) -> str:
+    """Return a definition with the line ends of Unix, and without constants of texts.
+
+    All that follows the ``=`` of such a constant is its value, a ``#`` as well, which the parser
+    takes for a comment. No message holds a constant.
+    """
+    lines = definition.splitlines()
+    return "".join(f"{line}\n" for line in lines if not _TEXT_CONSTANT.match(line))
 
 
 def _first_line(error: Exception) -> str:

@@ -3,13 +3,15 @@
 The column ``t`` is the time in seconds, or ``t_ns`` in nanoseconds, with the rules of JSON lines
 (`traces`); all other columns are signals. A cell is a number, ``true`` or ``false``, or a text. An
 empty cell says nothing: the signal keeps its last value. ``nan`` stands for unknown. Cells are
-parted by commas and may stand in double quotes; a row is one line. A last row that is cut short is
-left out with a warning. The file may be compressed with gzip (.gz) or zstd (.zst).
+parted by tabs if the header has one, else by commas, or by semicolons if the header has no comma;
+they may stand in double quotes; a row is one line. A decimal comma is an error. A last row that is
+cut short is left out with a warning. The file may be compressed with gzip (.gz) or zstd (.zst).
 """
 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ from forewarn.recordings.traces import JsonTrace, sample_of, short
 
 ACCEPTED = "a header such as t,speed,mode and rows such as 12.3,1.2,auto"
 SUFFIXES = (".csv", ".csv.gz", ".csv.zst")
+QUOTED = re.compile(r'"[^"]*"')
+DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?\Z")
 TRUTH = {"true": True, "false": False}
 
 
@@ -36,10 +40,11 @@ class CsvTable(JsonTrace):
 
     def _lines(self) -> Iterator[Sample]:
         names: list[str] | None = None
-        count = 0
+        count, separator = 0, ","
         for number, line in self._texts():
             try:
-                cells = _cells(line)
+                separator = separator if names is not None else separator_of(line)
+                cells = _cells(line, separator)
                 if names is None:
                     names = _header(cells)
                     continue
@@ -60,10 +65,16 @@ class CsvTable(JsonTrace):
         return RecordingError(problem, accepted=ACCEPTED, file=f"{self.path}:{number}")
 
 
-def _cells(line: str) -> list[str]:
+def separator_of(header: str) -> str:
+    """Return what parts the cells of a table, by its header: a tab, else ``,``, else ``;``."""
+    outside = QUOTED.sub("", header)
+    return next((one for one in "\t,;" if one in outside), ",")
+
+
+def _cells(line: str, separator: str) -> list[str]:
     """Return the cells of a row, or none if the file ends within quotes."""
     try:
-        return next(csv.reader([line], strict=True))
+        return next(csv.reader([line], delimiter=separator, strict=True))
     except csv.Error:
         if line.endswith("\n"):
             raise
@@ -87,6 +98,8 @@ def _value(name: str, cell: str) -> Any:
         return int(text)
     if text.lower() in TRUTH:
         return TRUTH[text.lower()]
+    if DECIMAL_COMMA.match(text):
+        raise ValueError(f"{short(name)}: {text} has a decimal comma; write a point")
     if "_" in text:  # 1_000 is a number for Python alone
         return text
     try:

@@ -335,12 +335,17 @@ class Abstraction:
     def cells(self, past: Past | None, tick: int) -> tuple[Cell, ...]:
         """Return what the expressions that remember have taken in before a tick.
 
-        A run begins with nothing, and so does what follows a terminal label.
+        A run begins with nothing, and so does what follows a terminal label. After moments that
+        were missed nothing is known, whatever was before them.
         """
-        if past is None or past.alone.ended:
+        if past is None:
+            return self._blank
+        if tick > past.tick + 1:
+            return self._forgotten
+        if past.alone.ended:
             return self._blank
         unsure = past.alone.state is None and self.vocabulary.terminal_candidates(past.alone)
-        return self._forgotten if unsure or tick > past.tick + 1 else past.cells
+        return self._forgotten if unsure else past.cells
 
     @cached_property
     def outlook(self) -> Outlook:

@@ -94,7 +94,7 @@ def test_a_score_is_that_of_the_window_since_what_is_known(run: list[Any]) -> No
     lost = ((None, None),) * (MOMENTS + 1)
     for step, gap, speed, crashed in run:
         tick += step
-        if step > 1 and past is not None and not past.alone.ended:
+        if step > 1 and past is not None:
             window = [*lost]
         seen = MODEL.observe(Snapshot(tick, (gap, speed, crashed)), past)
         row = tuple(

@@ -152,13 +152,12 @@ def test_each_function_is_what_all_moments_of_the_run_say(run: list[Row]) -> Non
 def test_what_came_before_a_gap_is_unknown(run: list[Row], at: int, gap: int) -> None:
     """It is as if each moment that was missed, and all before it, had shown nothing.
 
-    Where a label had ended the run before, the next one begins with the first moment seen of it.
+    This is so after a label that has ended the run, too: the next one may have begun unseen.
     """
     at = min(at, len(run))
     after = [(at + gap + i, row) for i, row in enumerate(run[at:])]
     found = watched(ABSTRACTION, [*enumerate(run[:at]), *after])
-    over = (run[at - 1][0] or 0.0) > 90
-    empty: list[Row] = [] if over else [(None, None)] * (at + gap)
+    empty: list[Row] = [(None, None)] * (at + gap)
     for i, (x, _) in enumerate(run[at:]):
         want = expected([*empty, *run[at : at + i + 1]])
         assert {name: found[at + i][name] for name in NAMES} == {n: want[n] for n in NAMES}
