@@ -22,6 +22,11 @@ STILL = Pace(0.05, 0.05)
 """What odometry may measure of a robot that stands, in m/s and rad/s."""
 
 
+NEGLIGIBLE = 1e-3
+"""What a planner may command on top of its way out, in m/s and rad/s: it does not pass, but does
+not close the way, either. Planners round, and none of theirs are exactly zero."""
+
+
 class Limits(NamedTuple):
     """Bounds of what is let out.
 
@@ -167,9 +172,9 @@ def let_out(
 def _component(greatest: Pace, wanted: Velocity) -> Velocity:
     """Return a pure turn, or the backward part of a command that is one, within bounds."""
     sideways = (wanted.y, wanted.z, wanted.roll, wanted.pitch)
-    if not wanted.finite or any(sideways) or wanted.x > 0.0:
+    if not wanted.finite or max(map(abs, sideways)) > NEGLIGIBLE or wanted.x > NEGLIGIBLE:
         return REST
-    if wanted.x < 0.0:
+    if wanted.x < (-NEGLIGIBLE if wanted.yaw else 0.0):
         return Velocity(x=max(wanted.x, -greatest.speed))
     return Velocity(yaw=math.copysign(min(wanted.turn, greatest.turn), wanted.yaw))
 

@@ -129,6 +129,15 @@ def test_every_way_in_which_a_tree_succeeds(
         (TREE.format("<SubTree ID='Q'/>", ""), "not there"),
         (TREE.format("<Magic><A/><B/></Magic>", ""), "Magic"),
         (TREE.format("<Repeat num_cycles='x'><A/></Repeat>", ""), "num_cycles"),
+        (TREE.format("<Repeat num_cycles='²'><A/></Repeat>", ""), "num_cycles"),
+        (TREE.format(f"<Repeat num_cycles='{'9' * 5000}'><A/></Repeat>", ""), "num_cycles"),
+        ('<?xml version="1.0" encoding="UTF-7"?>' + TREE.format("<A/>", ""), "no XML"),
+        ('<?xml version="1.0" encoding="nothing"?>' + TREE.format("<A/>", ""), "no XML"),
+        (TREE.format("<Repeat num_cycles='1000'>" * 4 + "<AlwaysSuccess/>" + "</Repeat>" * 4, ""),
+         "too many ways"),
+        (TREE.format("<SubTree ID='t0'/>", "".join(
+            f"<BehaviorTree ID='t{n}'>" + f"<SubTree ID='t{n + 1}'/>" * 2 + "</BehaviorTree>"
+            for n in range(50)) + "<BehaviorTree ID='t50'/>"), "too many ways"),
         (TREE.format("<Parallel>" + "<A/>" * 40 + "</Parallel>", ""), "too many ways"),
         (TREE.format("<Fallback><A/><B/></Fallback>" * 20, ""), "too many ways"),
         (TREE.format("<Repeat num_cycles='900'>" * 5 + "<A/>" + "</Repeat>" * 5, ""), "too many"),

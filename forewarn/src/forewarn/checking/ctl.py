@@ -172,7 +172,7 @@ class _Parser:
 
     def _bound(self) -> Bound:
         word = self._peek()
-        if not word or not word[0].isdigit():
+        if not word or not word[0].isdecimal():
             self._fail(self._at(), "a number")
         self.next += 1
         unit = self._peek()

@@ -17,7 +17,9 @@ MOST_CHARACTERS = 4_000_000
 MOST_NODES = 20_000
 DEEPEST = 60
 MOST_WAYS = 1_000
+MOST_DIGITS = 20
 MOST_WORK = 30_000_000
+VISIT = 100  # of that work: a node without steps costs time as well, however often it is met
 ACCEPTED = "the XML of a behaviour tree: <root><BehaviorTree ID=...><Sequence>..."
 
 _SEQUENCES = {
@@ -103,7 +105,7 @@ def _parse(text: str) -> _Node:
     parser.EntityDeclHandler = refuse
     try:
         parser.Parse(text.encode("utf-8"), True)
-    except expat.ExpatError as error:
+    except (expat.ExpatError, ValueError, LookupError) as error:  # the latter of its encoding
         raise PlanError(f"is no XML ({error})", accepted=ACCEPTED) from None
     return top.children[0]
 
@@ -131,6 +133,7 @@ class _Reading:
 
     def ways(self, node: _Node, above: tuple[str, ...], fail: bool) -> Ways:
         tag, children = node.tag.casefold(), node.children
+        self._work(VISIT)
         if tag in ("subtree", "subtreeplus"):
             return self.tree(node.attributes.get("ID", ""), above, fail)
         if tag in _SEQUENCES:
@@ -182,7 +185,10 @@ class _Reading:
         return _limited([*over, *((steps, False) for steps in going if fail)])
 
     def _spend(self, going: list[tuple[Step, ...]], ways: Ways) -> None:
-        self.work += (sum(map(len, going)) + len(going)) * max(1, len(ways))
+        self._work((sum(map(len, going)) + len(going)) * max(1, len(ways)))
+
+    def _work(self, done: int) -> None:
+        self.work += done
         if self.work > MOST_WORK:
             raise _too_many()
 
@@ -204,7 +210,7 @@ class _Reading:
 
 def _cycles(node: _Node) -> int:
     text = node.attributes.get("num_cycles", "")
-    if not text.isdigit() or not 0 < int(text) <= MOST_WAYS:
+    if not text.isdecimal() or len(text) > MOST_DIGITS or not 0 < int(text) <= MOST_WAYS:
         raise PlanError(f"<Repeat num_cycles={text!r}>", accepted=f"a number from 1 to {MOST_WAYS}")
     return int(text)
 

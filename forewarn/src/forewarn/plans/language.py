@@ -116,7 +116,7 @@ def _bounds(text: str, parameters: Mapping[str, float]) -> str:
         number = found[1]
         if number in parameters:
             number = f"{parameters[number]:g}"
-        elif not number.replace(".", "", 1).isdigit():
+        elif not number.replace(".", "", 1).isdecimal():
             raise FormulaError(
                 f"the bound {number} is no number",
                 accepted=f"a number, or parameters: {{{number}: 5}}",
