@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -14,13 +15,21 @@ from typing import Any
 import pytest
 
 from forewarn.cli.main import main
+from forewarn.files.remote import address, without_secrets
 from tests import bags
 
 pytestmark = pytest.mark.clocked
 
 
 class Silent(SimpleHTTPRequestHandler):
-    """Serves a folder, and says nothing of it."""
+    """Serves a folder, and says nothing of it; paths that begin with a status answer with it."""
+
+    def send_head(self) -> Any:
+        """Answer to GET and HEAD."""
+        first = self.path.split("/")[1]
+        if first in ("401", "500"):
+            return self.send_error(int(first))
+        return super().send_head()
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""
@@ -85,3 +94,44 @@ def test_a_pattern_on_a_web_server_gives_what_the_disk_gives(
     else:
         assert there["provenance"] == here["provenance"]
         assert result.returncode == 2 and "holds the same data as" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [("401/run.mcap", "HTTP 401"), ("500/run.mcap", "HTTP 500"), ("none.mcap", "")],
+)
+def test_errors_name_the_status_and_no_secret(
+    fleet: Any, site: str, corridor_run: Any, tmp_path: Path, path: str, said: str
+) -> None:
+    url = f"{site}/{path}?signature=SECRET".replace("http://", "http://user:SECRET@")
+    arguments = (url, "-c", corridor_run.config, "-o", tmp_path / "m.json", "-j", 1)
+    result = fleet.forewarn("learn", *arguments)
+    assert result.returncode == 2
+    told = "".join(result.stderr.split("\n"))
+    assert path in told and said in told
+    assert "SECRET" not in result.stderr + result.stdout
+
+
+def test_a_signed_url_is_read_and_its_signature_is_kept_nowhere(
+    fleet: Any,
+    site: str,
+    corridor_run: Any,
+    record: Callable[..., Path],
+    drive: Callable[..., Any],
+    tmp_path: Path,
+) -> None:
+    record(tmp_path / "site" / "run0.mcap", drive(0, 5.0))
+    model = tmp_path / "m.json"
+    url = f"{site}/run0.mcap?signature=SECRET"
+    result = fleet.forewarn("learn", url, "-c", corridor_run.config, "-o", model, "-j", 1)
+    assert result.returncode == 0, result.stderr
+    assert "SECRET" not in result.stderr + result.stdout + model.read_text()
+    assert "run0.mcap" in model.read_text()
+
+
+def test_texts_lose_the_secrets_of_their_urls() -> None:
+    text = "cannot connect to https://u:p@h/x.mcap?sig=1 and s3://b/run_?.mcap"
+    assert without_secrets(text) == "cannot connect to https://h/x.mcap?... and s3://b/run_?.mcap"
+    path = address("https://u:p@h/x.mcap?sig=1")
+    assert (str(path), path.name, path.suffix) == ("https://h/x.mcap?...", "x.mcap", ".mcap")
+    assert pickle.loads(pickle.dumps(path)).url == "https://u:p@h/x.mcap?sig=1"

@@ -22,6 +22,10 @@ from forewarn.errors import InputError
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 MAGIC = frozenset("*?[")
+SECRETS = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?:[^/@\s'\"]*@)?(?P<path>[^?\s'\"]*)(?P<query>\?[^\s'\"]*)?"
+)
+WEB = ("http://", "https://")
 LEAST = 1 << 12
 """Bytes that are fetched at a time at least, and from the end of a file four times as many."""
 AHEAD = 8
@@ -47,21 +51,42 @@ def _count(number: int) -> None:
         _fetched += number
 
 
+def without_secrets(text: str) -> str:
+    """Return a text whose URLs have no user and password, nor a query, which may be a signature."""
+
+    def plain(found: re.Match[str]) -> str:
+        scheme, query = found["scheme"], found["query"] or ""
+        return f"{scheme}{found['path']}{'?...' if query and scheme in WEB else query}"
+
+    return SECRETS.sub(plain, text)
+
+
 class RemotePath(PosixPath):
     """A path that is a URL, such as ``s3://bucket/run.mcap``.
 
-    Errors of its methods are OSErrors, or InputErrors if what reads such URLs is not installed.
+    Its text, its name and the errors of its methods have no secret of the URL. These errors are
+    OSErrors, or InputErrors if what reads such URLs is not installed.
     """
 
     _details: Mapping[str, Any] | None = None
 
     def __str__(self) -> str:
-        """Return the URL."""
+        """Return the URL without its secrets, for people and files."""
+        return without_secrets(self.url)
+
+    @property
+    def url(self) -> str:
+        """The whole URL, for whoever fetches."""
         scheme, _, rest = super().__str__().partition(":/")
         return f"{scheme}://{rest}" if rest else super().__str__()
 
+    @property
+    def name(self) -> str:
+        """The last part, on the web without the query."""
+        return super().name.partition("?")[0] if self.url.startswith(WEB) else super().name
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (str(self), self._details)
+        return _again, (self.url, self._details)
 
     @contextmanager
     def _store(self) -> Iterator[tuple[Any, str]]:
@@ -69,21 +94,27 @@ class RemotePath(PosixPath):
         try:
             from fsspec.core import url_to_fs
 
-            system, path = url_to_fs(str(self))
+            system, path = url_to_fs(self.url)
         except (ImportError, ValueError) as error:
             raise InputError(
-                f"cannot be read here: {error}",
+                f"cannot be read here: {without_secrets(str(error))}",
                 file=str(self),
                 accepted="pip install 'forewarn[fleet]', and what fsspec needs for such a URL",
             ) from error
         try:
             yield system, path
         except OSError as error:
-            if error.strerror:
-                raise
-            raise type(error)(error.errno or errno.EIO, str(error) or "not found") from error
+            status = _status_of(error)
+            if status not in (None, 404):
+                number = errno.EACCES if status in (401, 403) else errno.EIO
+                raise OSError(number, f"the server answers HTTP {status}") from error
+            lacks = isinstance(error, FileNotFoundError)
+            number = error.errno or (errno.ENOENT if lacks else errno.EIO)
+            told = without_secrets(error.strerror or str(error)) or "not found"
+            raise OSError(number, told) from error
         except Exception as error:  # each store has errors of its own
-            raise OSError(errno.EIO, f"{type(error).__name__}: {error}") from error
+            told = without_secrets(f"{type(error).__name__}: {error}")
+            raise OSError(errno.EIO, told) from error
 
     def details(self) -> Mapping[str, Any]:
         """Return what the store says of the file; asked once."""
@@ -193,6 +224,16 @@ class RemotePath(PosixPath):
         return bool(WHOLE & ({protocols} if isinstance(protocols, str) else {*protocols}))
 
 
+def _status_of(error: BaseException | None) -> int | None:
+    """Return the status of HTTP that an error, or one that it follows from, tells."""
+    while error is not None:
+        status = getattr(error, "status", None)
+        if isinstance(status, int):
+            return status
+        error = error.__cause__ or error.__context__
+    return None
+
+
 def _again(url: str, details: Mapping[str, Any] | None) -> RemotePath:
     path = RemotePath(url)
     if details and (details["type"] == "directory" or details.get("size") is not None):
@@ -298,7 +339,9 @@ def address(text: Path | str) -> Path:
         return Path(rest)
     if "//" in rest or not rest:
         raise InputError(
-            "the URL has an empty part", file=text, accepted="a URL such as s3://bucket/run.mcap"
+            "the URL has an empty part",
+            file=without_secrets(text),
+            accepted="a URL such as s3://bucket/run.mcap",
         )
     return RemotePath(text)
 
@@ -308,8 +351,9 @@ def expanded(path: Path) -> list[Path]:
 
     A path that is no pattern, or exists, stands for itself.
     """
+    if isinstance(path, RemotePath):  # on the web, a query follows "?"
+        asked = path.url.partition("?")[0] if path.url.startswith(WEB) else path.url
+        return list(path.matches()) if MAGIC & {*asked} else [path]
     if not MAGIC & {*str(path)}:
         return [path]
-    if isinstance(path, RemotePath):
-        return list(path.matches())
     return [path] if path.exists() else sorted(map(Path, glob.glob(str(path), recursive=True)))
