@@ -163,16 +163,18 @@ def test_release_ends_an_alert_by_hand(
 ) -> None:
     alert(stepper)
     assert probe.set(properties__brake__act=0.999, properties__brake__warn=0.998).successful
-    response = probe.call(Release, "release", requester="operator", reason="seen")
+    reason = "seen\x1b[2J\nand \u202eheard"
+    response = probe.call(Release, "release", requester="operator", reason=reason)
     assert response.success
     assert "brake" in response.released
     assert of(stepper.step(speed=3.0, distance=5.0), "brake").level == Risk.LEVEL_NONE
     again = probe.call(Release, "release", properties=["brake"])
     assert again.success and again.released == []
-    line = f"released: {', '.join(response.released)} (by operator: seen)"
+    spelled = r"seen\x1b[2J\nand \u202eheard"
+    line = f"released: {', '.join(response.released)} (by operator: {spelled})"
     assert line in monitor[0].output
     told = [event for event in probe.events if event["event"] == "release"]
-    assert (told[0]["requester"], told[0]["reason"]) == ("operator", "seen")
+    assert (told[0]["requester"], told[0]["reason"]) == ("operator", spelled)
 
 
 @pytest.mark.parametrize("duration", [math.inf, 3600.1])

@@ -109,7 +109,7 @@ class Services:
             response.success, response.message = False, "the monitor is not configured"
             return response
         try:
-            _check_lengths(request)
+            _check_texts(request)
             response.message = command(watch)
             response.success = True
         except ForewarnError as error:
@@ -119,10 +119,11 @@ class Services:
 
     def _log(self, response: Any) -> None:
         logger = self._node.get_logger()
+        told = _printable(response.message)
         if response.success:
-            logger.info(response.message)
+            logger.info(told)
         else:
-            logger.error(response.message)
+            logger.error(told)
 
     def _note(self, event: session_events.Event) -> None:
         if self._owner.runtime is not None:
@@ -229,7 +230,7 @@ class Services:
             response.success, response.message = False, "the monitor is not configured"
             return response
         try:
-            _check_lengths(request)
+            _check_texts(request)
             model, monitor, packed = await self._build(watch, request.path)
             if watch is not self._owner.watch:
                 raise ForewarnError("the monitor was configured anew while the model was built")
@@ -290,7 +291,7 @@ class Services:
             response.success, response.message = False, "no tick has been evaluated yet"
             return response
         try:
-            _check_lengths(request)
+            _check_texts(request)
         except ForewarnError as error:
             response.success, response.message = False, str(error)
             return response
@@ -322,8 +323,11 @@ def _figure(row: Any) -> float:
     return math.inf if figure != figure else figure
 
 
-def _check_lengths(request: Any) -> None:
-    """Refuse texts that nobody reads: they would be logged, published, recorded and kept."""
+def _check_texts(request: Any) -> None:
+    """Refuse texts that nobody reads, and spell out the control characters of who asks and why.
+
+    They are logged, published, recorded and kept.
+    """
     for name in request.get_fields_and_field_types():
         value = getattr(request, name)
         texts = value if isinstance(value, list) else [value]
@@ -332,6 +336,13 @@ def _check_lengths(request: Any) -> None:
         longest = max((len(text) for text in texts if isinstance(text, str)), default=0)
         if longest > LONGEST_TEXT:
             raise ForewarnError(f"{name}: {longest} characters (accepted: {LONGEST_TEXT} at most)")
+        if name in ("requester", "reason"):
+            setattr(request, name, _printable(value))
+
+
+def _printable(text: str) -> str:
+    """Return a text in which control characters are spelled out: none reaches a terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _asker(request: Any) -> dict[str, str]:
