@@ -182,3 +182,27 @@ def test_a_definition_that_rosbags_cannot_parse_spoils_only_its_topic(
     result = forewarn("learn", bag, "-c", asked, "-o", tmp_path / "n.json")
     assert result.code == 2
     assert "/do/_service_event" in result.err
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        ((0, 10, 609), None),
+        ((0, 10, 1000, 1010), "nothing arrives for 990 s: the ticks in between are unknown"),
+        ((0, 1000, 4000), "nothing arrives for 3,000 s at the longest, in 2 gaps: the ticks"),
+    ],
+)
+def test_a_long_time_without_a_message_is_named(
+    forewarn: Callable[..., Any], tmp_path: Path, times: tuple[int, ...], said: str | None
+) -> None:
+    config, run = tmp_path / "monitor.yaml", tmp_path / "run.jsonl"
+    config.write_text(
+        "rate: 0.1\nsignals: {speed: {timeout: 20}}\npredicates: {fast: speed > 1}\n"
+        "properties: {no_fast: {formula: always(not fast), horizon: 20}}\n"
+    )
+    run.write_text("".join(f'{{"t": {time}, "speed": 0}}\n' for time in times))
+    for command in (("replay",), ("learn", "-o", tmp_path / "model.json")):
+        result = forewarn(command[0], run, "-c", config, *command[1:])
+        assert result.code == 0
+        told = " ".join(result.err.split())
+        assert "nothing arrives" not in told if said is None else said in told

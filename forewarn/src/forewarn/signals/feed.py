@@ -23,7 +23,7 @@ from forewarn.signals.channels import (
     decoded,
     one_decoded,
 )
-from forewarn.signals.clock import Clock, Payload, Samples
+from forewarn.signals.clock import NANOSECONDS, Clock, Payload, Samples
 from forewarn.signals.frames import Found, build_frames
 from forewarn.signals.snapshots import Aged, Failure, Snapshot, StaleSignal
 from forewarn.signals.sources import SourceSignal, stored_value
@@ -35,6 +35,8 @@ BLOCK = 256
 """Moments: more gain little, and their arrays leave the processor's cache."""
 BLOCK_BYTES = 1 << 24
 """Of messages that wait to be decoded."""
+LONG_GAP_NS = 600 * NANOSECONDS
+"""A time without any message that is told."""
 
 
 class Due(NamedTuple):
@@ -383,4 +385,24 @@ class Feed:
 
     def play(self, samples: Samples, start_ns: int, end_ns: int) -> Iterator[int]:
         """Take recorded samples and yield each moment when it is due; see `Moments.play`."""
-        return self.moments.play(samples, start_ns, end_ns, self.accept)
+        told = self._telling_gaps(samples) if self.clock.timed else samples
+        return self.moments.play(told, start_ns, end_ns, self.accept)
+
+    def _telling_gaps(self, samples: Samples) -> Iterator[tuple[int, str, Payload]]:
+        """Yield the samples, and note the longest time in which there is none, if it is long."""
+        before: int | None = None
+        longest, number, place = 0, 0, len(self.notes)
+        for sample in samples:
+            gap = 0 if before is None else sample[0] - before
+            before = sample[0] if before is None else max(before, sample[0])
+            if gap >= LONG_GAP_NS:
+                number, longest = number + 1, max(longest, gap)
+                if number == 1:
+                    place = len(self.notes)
+                    self.notes.append("")
+                more = f" at the longest, in {number} gaps" if number > 1 else ""
+                self.notes[place] = (
+                    f"nothing arrives for {longest / NANOSECONDS:,.0f} s{more}: the ticks in "
+                    "between are unknown; cut the recording where it pauses"
+                )
+            yield sample
