@@ -23,8 +23,8 @@ STILL = Pace(0.05, 0.05)
 
 
 NEGLIGIBLE = 1e-3
-"""What a planner may command on top of its way out, in m/s and rad/s: it does not pass, but does
-not close the way, either. Planners round, and none of theirs are exactly zero."""
+"""How much a command may have beside its way out, in m/s and rad/s. It is left out and does not
+close the way: what a planner computes is rarely exactly zero."""
 
 
 class Limits(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -122,33 +122,31 @@ def _build(storm: Storm, file: Path, content: bytes, constants: str) -> Any:
                 accepted="--constants NAME=VALUE,...",
                 file=file,
             )
-        options = module.BuilderOptions()
-        options.set_build_all_labels()
-        watched = module.BuilderOptions()
-        watched.set_build_all_labels()
-        watched.set_add_out_of_bounds_state()
-        build = _built_by(storm)
         given = described if storm.modern else program
-        # Storm lets a value out of range wrap around in silence, unless it is asked to look. What
-        # it then builds serves for nothing else; its other checks refuse rows that are rounded.
-        labelling = build(given, watched).labeling
+        # Storm lets a value out of range wrap around in silence. Asked to add a state for it, Storm
+        # changes other rows as well: so that model is only looked at, and a second one is taken.
+        # Storm's exploration checks would refuse rows that are rounded, too.
+        labelling = _built(storm, given, add_outside=True).labeling
         if OUTSIDE in labelling.get_labels() and any(labelling.get_states(OUTSIDE)):
             raise ModelError(
                 "a variable leaves its range, or a label has the name out_of_bounds",
                 accepted="updates within the ranges that are declared",
                 file=file,
             )
-        return build(given, options)
+        return _built(storm, given)
     except (RuntimeError, ValueError, IndexError) as error:  # as pybind11 has those of C++
         raise _refused(error, file, form, constants) from error
 
 
-def _built_by(storm: Storm) -> Callable[[Any, Any], Any]:
-    """Return what builds a model of a program, by options."""
+def _built(storm: Storm, program: Any, *, add_outside: bool = False) -> Any:
+    """Return the model of a program with all labels; `add_outside` adds that of `OUTSIDE`."""
+    options = storm.module.BuilderOptions()
+    options.set_build_all_labels()
+    if add_outside:
+        options.set_add_out_of_bounds_state()
     if storm.modern:
-        return lambda program, options: storm.module.build_model(program, options=options)
-    found: Callable[[Any, Any], Any] = storm.module.build_sparse_model_with_options
-    return found
+        return storm.module.build_model(program, options=options)
+    return storm.module.build_sparse_model_with_options(program, options)
 
 
 def _undefined(program: Any) -> list[str]:

@@ -389,20 +389,17 @@ class Feed:
         return self.moments.play(told, start_ns, end_ns, self.accept)
 
     def _telling_gaps(self, samples: Samples) -> Iterator[tuple[int, str, Payload]]:
-        """Yield the samples, and note the longest time in which there is none, if it is long."""
-        before: int | None = None
-        longest, number, place = 0, 0, len(self.notes)
+        """Yield the samples, and note at their end how long nothing arrived, if it was long."""
+        newest: int | None = None
+        gaps = []
         for sample in samples:
-            gap = 0 if before is None else sample[0] - before
-            before = sample[0] if before is None else max(before, sample[0])
-            if gap >= LONG_GAP_NS:
-                number, longest = number + 1, max(longest, gap)
-                if number == 1:
-                    place = len(self.notes)
-                    self.notes.append("")
-                more = f" at the longest, in {number} gaps" if number > 1 else ""
-                self.notes[place] = (
-                    f"nothing arrives for {longest / NANOSECONDS:,.0f} s{more}: the ticks in "
-                    "between are unknown; cut the recording where it pauses"
-                )
+            if newest is not None and sample[0] - newest >= LONG_GAP_NS:
+                gaps.append(sample[0] - newest)
+            newest = sample[0] if newest is None else max(newest, sample[0])
             yield sample
+        if gaps:
+            more = f" at the longest, in {len(gaps)} gaps" if len(gaps) > 1 else ""
+            self.notes.append(
+                f"nothing arrives for {max(gaps) / NANOSECONDS:,.0f} s{more}: the ticks in "
+                "between are unknown; cut the recording where it pauses"
+            )
