@@ -32,6 +32,7 @@ from forewarn.config.signals import SignalSpec
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, load_model
 from monitor_node.actuators.interface import Demand
+from monitor_node.escape import Account
 from monitor_node.motion import Velocity
 from monitor_node.twist_gate import GateRules, GateState, receive, step
 
@@ -115,7 +116,7 @@ class Escaping(Governed):
     def begin(self, planner: Planner) -> None:
         """Forget the last episode."""
         super().begin(planner)
-        self._state, self._recovery = GateState(), Recovery()
+        self._state, self._recovery = GateState(escape=Account()), Recovery()
         self._publisher = Publisher()
         self.stops = self.ticks_out = self.standing = 0
 

@@ -149,16 +149,27 @@ def test_an_intervention_that_could_not_be_published_stops_the_robot(
     robot.wait_for(0.0, "contradict each other")
 
 
-ESCAPE = "escape: {reverse: {when: distance > 1, speed: 0.1}, distance: 0.15}"
+ESCAPE = "escape: {reverse: {when: distance > 1, speed: 0.1}, distance: 0.15, renewed_after: 1}"
+WAY_OUT = f"{QUICK.replace('odometry: /odom, ', '')}, {ESCAPE}"
+
+
+def renewed(robot: Robot) -> None:
+    """Wait until the robot has driven long enough for the next stop to be another one."""
+    robot.wait_for(1.0, "nothing is asked for")
+
+    def said() -> str:
+        gate = robot.probe.diagnostics.get("twist_gate: gate")
+        return next((value.value for value in gate.values if value.key == "way out"), "none")
+
+    robot.probe.wait(lambda: "used 0.00" in said(), lambda: f"another account (now {said()})")
 
 
 def test_a_stopped_robot_backs_away_as_far_as_it_may_while_the_way_is_clear(
     gate: Callable[..., Robot],
 ) -> None:
-    section = QUICK.replace("odometry: /odom, ", "")
-    robot = gate(f"{section}, {ESCAPE}")
+    robot = gate(WAY_OUT)
     monitor = Monitor(robot.probe)
-    robot.wait_for(1.0, "nothing is asked for")
+    renewed(robot)
     monitor.ask(Intervention.EMERGENCY_STOP)
     robot.wait_for(0.0, "asked for by the monitor")
     robot.command.linear.x = -1.0
@@ -180,6 +191,34 @@ def test_a_stopped_robot_backs_away_as_far_as_it_may_while_the_way_is_clear(
     assert 0.0 < way < 0.15 + 0.1 * SLACK
     monitor.withdraw()
     robot.wait_for(-1.0, "nothing is asked for")
+
+
+def test_a_gate_that_restarts_in_a_stop_lets_nothing_out_before_it_has_ended(
+    probe: Probe, domain: int, tmp_path: Path
+) -> None:
+    """It let the whole distance out again at each start: 2.42 m instead of 0.48 m."""
+    file = config(tmp_path, f"{{twist: {{{WAY_OUT}}}}}", MONITOR)
+    robot, monitor = Robot(probe), Monitor(probe)
+    with Process("twist_gate_node", domain, {"config": file}) as process:
+        renewed(robot)
+        robot.command.linear.x = -1.0
+        monitor.ask(Intervention.EMERGENCY_STOP, escape_reverse=True)
+        robot.wait_for(-0.1, "the monitor, on its way out")
+        process.process.kill()
+        process.wait()
+    restarted = len(robot.obeyed)
+    with Process("twist_gate_node", domain, {"config": file}):
+        probe.wait(lambda: len(robot.obeyed) > restarted + 5, "the new gate")
+        robot.wait_for(0.0, "asked for by the monitor")
+        stood = len(robot.obeyed)
+        probe.wait(lambda: len(robot.obeyed) > stood + 100, "commands")
+        assert {twist.linear.x for _, twist in robot.obeyed[restarted:]} == {0.0}
+        robot.command.linear.x = 1.0
+        monitor.withdraw()
+        renewed(robot)
+        robot.command.linear.x = -1.0
+        monitor.ask(Intervention.EMERGENCY_STOP, escape_reverse=True)
+        robot.wait_for(-0.1, "the monitor, on its way out")
 
 
 def test_a_stop_is_no_harder_than_it_should_be(

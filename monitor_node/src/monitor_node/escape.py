@@ -91,6 +91,11 @@ class Account(NamedTuple):
     moving: bool = False
 
 
+USED_UP = Account(math.inf, math.inf)
+"""The account of a gate that starts: it may have started anew in the middle of a stop, and does not
+know what was let out of it. So nothing is left until that stop has ended."""
+
+
 def charged(
     limits: Limits, account: Account, output: Velocity, elapsed: float, *, stopping: bool
 ) -> Account:
@@ -117,9 +122,9 @@ def charged(
     seen = min(elapsed, limits.longest)  # more than that nobody has looked at
     if not stopping:
         free = 0.0 if free < 0.0 else free + seen
+        if free >= limits.renewed_after:
+            distance = time = 0.0
         return Account(distance, time, free, 0.0, False)
-    if free >= limits.renewed_after:
-        distance = time = 0.0
     if not moving:
         stood = stood + seen if free < 0.0 and output == REST else 0.0
     return Account(distance, time, -1.0, stood, moving)
@@ -193,6 +198,8 @@ def account_of(limits: Limits, account: Account, output: Velocity, clear: Ways) 
     used = (
         f"{account.distance:.2f} of {limits.distance:g} m, {account.time:.1f} of {limits.time:g} s"
     )
+    if math.isinf(account.time):
+        used = f"up, until {limits.renewed_after:g} s have passed without a stop"
     if account.moving:
         return f"{'backs away' if output.x < 0.0 else 'turns in place'}; used {used}"
     ways = " and ".join(name for name, open_ in clear._asdict().items() if open_)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from forewarn.config.actuators import NO_WAY, TwistSpec, Ways
 from monitor_node.actuators.interface import Demand
-from monitor_node.escape import Account, Limits, charged, let_out, stands
+from monitor_node.escape import USED_UP, Account, Limits, charged, let_out, stands
 from monitor_node.motion import REST, Pace, Rates, Velocity
 
 
@@ -114,7 +114,7 @@ class GateState(NamedTuple):
     rest_by: float = math.inf
     measured: Pace = Pace(0.0, 0.0)
     measured_at: float = -math.inf
-    escape: Account = Account()
+    escape: Account = USED_UP
 
 
 def receive(rules: GateRules, state: GateState, command: Velocity, now: float) -> GateState:
