@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from forewarn.files.interpreters import command
 from forewarn.threads import compute_in_one_thread
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -155,9 +156,9 @@ class Demo:
 
     def _forewarn(self, *arguments: object) -> str:
         """Run a command, and return what it prints."""
-        command = [sys.executable, "-m", "forewarn", *map(str, arguments)]
+        program = command("from forewarn.cli import main; sys.exit(main())", *arguments)
         pipe = subprocess.PIPE
-        with self._process(command, stdout=pipe, stderr=pipe, text=True) as process:
+        with self._process(program, stdout=pipe, stderr=pipe, text=True) as process:
             output, errors = process.communicate()
         if process.returncode != 0:
             told = " | ".join((errors.strip() or output.strip()).splitlines())
@@ -211,21 +212,20 @@ class Demo:
     def _node(self, name: str, parameters: dict[str, object]) -> Iterator[subprocess.Popen[bytes]]:
         """Run an executable of monitor_node in its own process; it is stopped at the end."""
         log = self.output / f"{name}.log"
-        command = [sys.executable, "-c", f"from monitor_node.console import {name}; {name}()"]
-        command += ["--ros-args"]
+        program = command(f"from monitor_node.console import {name}; {name}()", "--ros-args")
         for key, value in parameters.items():
-            command += ["-p", f"{key}:={value}"]
+            program += ["-p", f"{key}:={value}"]
         with log.open("w") as file:
             options = {"env": self.environment, "stdout": file, "stderr": file}
-            with self._process(command, **options) as process:
+            with self._process(program, **options) as process:
                 yield process
 
     @contextmanager
-    def _process(self, command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
+    def _process(self, program: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
         process: subprocess.Popen[Any] | None = None
         try:
             with self.signals.held():
-                process = subprocess.Popen(command, **options)
+                process = subprocess.Popen(program, **options)
                 self.processes.append(process)
             yield process
         finally:

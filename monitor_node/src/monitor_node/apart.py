@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import pickle
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from forewarn.errors import ModelError
+from forewarn.files.interpreters import command
 from forewarn.models import CountModel, Provenance, load_model
 
 MEGABYTE = 1_000_000
@@ -24,6 +24,10 @@ SMALL = MEGABYTE
 """Bytes that are parsed within a fraction of a tick, and sooner than another process begins."""
 _AT_ONCE = 1000  # recordings: what comes in one piece holds the interpreter
 _NICE = 10
+_READ = f"""
+from {__name__} import write_pieces
+write_pieces(sys.argv[1], int(sys.argv[2]), sys.stdout.buffer)
+"""
 
 
 def load_apart(path: Path | str, most: int) -> CountModel:
@@ -37,9 +41,9 @@ def load_apart(path: Path | str, most: int) -> CountModel:
     with suppress(OSError):  # load_model says what is wrong
         if Path(path).stat().st_size <= SMALL:
             return load_model(path, min(most, SMALL))
-    command = [sys.executable, "-m", __name__, str(path), str(most)]
+    reader = command(_READ, path, most)
     # A Ctrl-C is for the node; the other process ends with its pipe.
-    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:
+    with subprocess.Popen(reader, stdout=subprocess.PIPE, start_new_session=True) as process:
         assert process.stdout is not None
         try:
             found = pickle.load(process.stdout)
@@ -75,7 +79,7 @@ def _pieces(path: str, most: int) -> Iterator[object]:
     yield ()
 
 
-def _write(path: str, most: int, out: BinaryIO) -> None:
+def write_pieces(path: str, most: int, out: BinaryIO) -> None:
     """Write the model in pieces; whoever has no time for this process ends it first."""
     with suppress(OSError):
         os.nice(_NICE)
@@ -84,7 +88,3 @@ def _write(path: str, most: int, out: BinaryIO) -> None:
         for piece in _pieces(path, most):
             pickle.dump(piece, out, pickle.HIGHEST_PROTOCOL)
         out.flush()
-
-
-if __name__ == "__main__":
-    _write(sys.argv[1], int(sys.argv[2]), sys.stdout.buffer)

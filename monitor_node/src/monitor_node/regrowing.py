@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from forewarn.errors import ForewarnError, ModelError
+from forewarn.files.interpreters import command
 from forewarn.files.outputs import check_output, write_output
 from forewarn.learning.remembered import RememberedRuns
 from forewarn.models import check_replaceable, load_model
@@ -21,7 +21,7 @@ from monitor_node.background import Recurring, shapes
 
 NICE = 10
 LAST_WORDS = 500
-COMMAND = "import os, sys; os.nice({nice}); from forewarn.cli import main; sys.exit(main())"
+COMMAND = "import os; os.nice({nice}); from forewarn.cli import main; sys.exit(main())"
 
 
 class Grown(NamedTuple):
@@ -128,9 +128,9 @@ class Regrowing:
         """Run a command; 1 says that nothing tells the actions apart."""
         if self._closed:
             raise ForewarnError("the monitor has ended")
-        command = [sys.executable, "-c", COMMAND.format(nice=NICE), *map(str, arguments)]
+        growing = command(COMMAND.format(nice=NICE), *arguments)
         with subprocess.Popen(
-            command,
+            growing,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,

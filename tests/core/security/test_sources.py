@@ -78,6 +78,21 @@ def test_nothing_is_unpickled_and_code_is_run_in_two_places_only(
     assert not {item for item in called if item[1] in {f"os.{shell}" for shell in SHELLS}}
 
 
+def test_interpreters_are_started_in_one_place(trees: dict[str, ast.Module]) -> None:
+    """`command` and `spawning` leave the folder out; the bridge runs a file, which does so, too."""
+    starting = {
+        name
+        for name, tree in trees.items()
+        if any(module.split(".")[0] == "multiprocessing" for module in modules(tree))
+        or any(isinstance(node, ast.Attribute) and node.attr == "executable"
+               for node in ast.walk(tree))
+    }  # fmt: skip
+    assert starting == {
+        "forewarn/src/forewarn/files/interpreters.py",
+        "apollo_bridge/src/apollo_bridge/cyber.py",
+    }
+
+
 def test_loaders_are_the_safe_ones(trees: dict[str, ast.Module]) -> None:
     made = [(name, *call) for name, tree in trees.items() for call in calls(tree)]
     for name, function, call in made:

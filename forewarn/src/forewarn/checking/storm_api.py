@@ -9,7 +9,6 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from fractions import Fraction
-from multiprocessing import get_context
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from forewarn.errors import CheckingError
+from forewarn.files.interpreters import spawning
 from forewarn.models.chain import ROW_TOLERANCE
 from forewarn.models.process import DecisionProcess
 
@@ -37,7 +37,7 @@ def apart(work: Callable[..., Result], *given: Any) -> Result:
     BrokenProcessPool
         If the process has ended.
     """
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, mp_context=spawning()) as pool:
         return pool.submit(work, *given).result()
 
 

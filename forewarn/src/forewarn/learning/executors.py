@@ -18,12 +18,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import islice
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from weakref import finalize
 
 from forewarn.errors import InputError, RecordingError
+from forewarn.files.interpreters import spawning
 from forewarn.files.remote import RemotePath
 from forewarn.recordings.parts import file_of
 
@@ -107,8 +107,7 @@ class Processes:
 
     @cached_property
     def _pool(self) -> ProcessPoolExecutor:
-        context = get_context("spawn")
-        pool = ProcessPoolExecutor(self.jobs, mp_context=context, initializer=end_silently)
+        pool = ProcessPoolExecutor(self.jobs, mp_context=spawning(), initializer=end_silently)
         # With wait: a pool that still ends while the interpreter does prints a traceback.
         finalize(self, pool.shutdown)
         return pool
