@@ -1,4 +1,4 @@
-"""Model files and monitor files of hostile size or depth are refused, at once and in little space.
+"""Models, shards and monitor files of hostile size or depth are refused, at once, in little space.
 
 One process reads them all, one after another. For each it may use half a gigabyte more than it has
 then, and 20 s of processor time.
@@ -6,23 +6,38 @@ then, and 20 s of processor time.
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+import zstandard
+from scipy import sparse
 
 from forewarn.config import load_spec
 from forewarn.errors import ForewarnError
-from forewarn.models import load_model
+from forewarn.learning.shard_files import MAGIC
+from forewarn.models import CountModel, load_model
+from forewarn.models.file import dump_model
+from forewarn.states.kinds import parse_states
 
 READ = """
 import gc, json, resource, sys
 from forewarn.config import load_spec
 from forewarn.errors import ForewarnError
+from forewarn.learning.shard_files import unpack
 from forewarn.models import load_model
+from pathlib import Path
+
+def load_shard(path):
+    unpack(Path(path).read_bytes())
+
+LOAD = {".yaml": load_spec, ".shard": load_shard}
 
 def limit(kind, value):
     resource.setrlimit(kind, (value, resource.getrlimit(kind)[1]))
@@ -34,8 +49,8 @@ for path in sys.argv[1:]:
     used = resource.getrusage(resource.RUSAGE_SELF)
     limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + 20)
     try:
-        (load_spec if path.endswith(".yaml") else load_model)(path)
-        told = ""
+        LOAD.get(Path(path).suffix, load_model)(path)
+        told = "is read"
     except ForewarnError as error:
         told = str(error)
     print(json.dumps(told), flush=True)
@@ -44,6 +59,28 @@ LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 30)
 )
 HEAD = {"format": "forewarn-model", "version": 1}
+STATES = 1 << 17
+
+
+def shard(text: bytes, *, claims: int | None = None) -> bytes:
+    """Return a shard whose checksum is right, whatever it unpacks to."""
+    packer = zstandard.ZstdCompressor(level=9).compressobj(size=claims or len(text))
+    packed = packer.compress(text) + (packer.flush() if claims is None else b"")
+    return MAGIC + hashlib.sha256(packed).hexdigest().encode() + b"\n" + packed
+
+
+def forbidding(kinds: list[list[list[int]]]) -> bytes:
+    """Return a model of many states, whose checksum is right, with kinds of rows forbidden."""
+    space = parse_states("predicates", tuple(f"p{k}" for k in range(17)), (), {})
+    none = sparse.csr_matrix((STATES, STATES), dtype=np.int64)
+    starts = np.zeros(STATES, dtype=np.int64)
+    model = CountModel(space, 10.0, "0" * 64, tuple(range(STATES)), none, starts)
+    content = {**json.loads(dump_model(model)), "forbidden": kinds}
+    del content["checksum"]
+    compact = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+    content["checksum"] = hashlib.sha256(compact).hexdigest()
+    return json.dumps(content).encode()
+
 
 FILES: dict[str, Callable[[], bytes]] = {
     "empty.yaml": bytes,
@@ -80,9 +117,14 @@ FILES: dict[str, Callable[[], bytes]] = {
     "twice.json": lambda: b"{" + b'"a": 1, ' * 5_000 + b'"a": 1}',
     "text.json": lambda: b'{"format": "' + b"x" * 20_000_000 + b'"}',
     "nulls.json": lambda: bytes(1 << 20),
+    "packed.json.gz": lambda: gzip.compress(b'{"format": [' + b"[]," * 80_000_000 + b"0]}"),
+    "kinds.json.gz": lambda: gzip.compress(forbidding([[[k], [k]] for k in range(STATES)])),
+    "packed.shard": lambda: shard(b'{"codes": [' + b"[]," * 80_000_000 + b"0]}"),
+    "claims.shard": lambda: shard(b"{", claims=1 << 50),
 }
 
 
+SHARDS = {"packed.shard": "unpacks to more than 4194304 bytes", "claims.shard": "cut short"}
 HUGE = {"huge.json": "at most", "huge.yaml": "too large"}
 
 
@@ -113,8 +155,15 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_hostile_file_is_refused_by_name(said: dict[str, str], name: str) -> None:
-    assert name in said[name]
+    assert name in said[name] or name in SHARDS
     assert len(said[name]) < 3_000
+
+
+@pytest.mark.parametrize(("name", "why"), SHARDS.items())
+def test_a_hostile_shard_is_refused_by_what_is_wrong(
+    said: dict[str, str], name: str, why: str
+) -> None:
+    assert why in said[name]
 
 
 @pytest.mark.parametrize("name", HUGE)
@@ -130,3 +179,11 @@ def test_a_device_without_an_end_and_a_name_that_is_none_are_refused(
         read("/dev/zero")
     with pytest.raises(ForewarnError, match="cannot be read"):
         read("a\0b")
+
+
+def test_what_a_model_forbids_takes_little_more_than_it_says(tmp_path: Path) -> None:
+    """It took 1.6 GB of a packed file of 1.2 MB."""
+    path = tmp_path / "forbidding.json"
+    path.write_bytes(forbidding([[list(range(STATES)), list(range(128))]]))
+    assert read([path]) == {"forbidding.json": "is read"}
+    assert load_model(path).forbidden.nnz == STATES * 128

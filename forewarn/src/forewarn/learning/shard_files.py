@@ -7,6 +7,7 @@ in the order in which they were counted, for sums of floating point numbers go o
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -19,14 +20,13 @@ import zstandard
 from forewarn.errors import ModelError
 from forewarn.learning.counting import Counts
 from forewarn.learning.recording_report import RecordingReport, Watched
-from forewarn.models.checked_json import Reader, parse_json
+from forewarn.models.checked_json import Reader, most_unpacked, parse_json
 from forewarn.models.file import parse_provenance
 from forewarn.models.process import Step
 from forewarn.models.shards import MAX_COUNT, MAX_ROWS, dump, dump_judged, of_outcomes, parse
+from forewarn.recordings.zstd import CutError, unpacked
 
 MAGIC = b"forewarn shard 1 "
-LARGEST = 1 << 30
-"""Bytes that a shard may unpack to."""
 ACCEPTED = "a shard as `forewarn learn --store` writes it"
 
 
@@ -45,8 +45,9 @@ def unpack(data: bytes) -> RecordingReport:
     if hashlib.sha256(packed).hexdigest().encode() != head[len(MAGIC) :]:
         raise ModelError("its checksum is wrong", accepted=ACCEPTED)
     try:
-        text = zstandard.ZstdDecompressor().decompress(packed, max_output_size=LARGEST)
-    except zstandard.ZstdError as error:
+        # In pieces: as a whole, it would take as much memory as it claims to need.
+        text = b"".join(unpacked(io.BytesIO(packed), most_unpacked(len(packed))))
+    except CutError as error:
         raise ModelError(f"cannot be unpacked ({error})", accepted=ACCEPTED) from error
     return _parsed(Reader(parse_json(text), ""))
 

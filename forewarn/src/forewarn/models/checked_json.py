@@ -22,10 +22,14 @@ from forewarn.states.interface import StateSpace
 from forewarn.states.kinds import parse_states
 
 MAX_BYTES = 256 * 1024 * 1024
+SMALL, RATIO = 1 << 22, 64
+"""What is packed may become as many bytes, or as many times its own: models shrink to a tenth."""
 GZIP, PACKED = b"\x1f\x8b", zlib.MAX_WBITS | 16
 MAX_NAMES = 4096
 MAX_CHILDREN = 1 << 16
 MAX_FORBIDDEN = 1 << 25
+MAX_MASKS = 1 << 28
+"""Bytes of the masks of successors: one of all states for each kind of forbidden transitions."""
 
 Choice = TypeVar("Choice", bound=str)
 
@@ -60,6 +64,14 @@ def read_json(path: Path | str, most: int = MAX_BYTES) -> Any:
         return parse_json(unpacked(raw, most))
 
 
+def most_unpacked(packed: int, most: int = MAX_BYTES) -> int:
+    """Return how many bytes so many packed ones may become, at most `most`.
+
+    A few bytes can stand for gigabytes, and what is read of them takes twenty times as many.
+    """
+    return min(most, max(SMALL, RATIO * packed))
+
+
 def unpacked(raw: bytes, most: int) -> bytes:
     """Return `raw`, or what gzip has packed in it; raises ModelError.
 
@@ -70,14 +82,15 @@ def unpacked(raw: bytes, most: int) -> bytes:
     """
     if not raw.startswith(GZIP):
         return raw
-    unpacking = zlib.decompressobj(PACKED)
+    unpacking, most = zlib.decompressobj(PACKED), most_unpacked(len(raw), most)
     accepted = "a complete model file, plain or packed by gzip"
     try:
         found = unpacking.decompress(raw, most)
     except zlib.error as error:
         raise ModelError(f"cannot be unpacked: {error}", accepted=accepted) from error
     if unpacking.unconsumed_tail:
-        raise ModelError("too large when unpacked", accepted=f"at most {most} bytes")
+        limit = f"at most {most} bytes from {len(raw)} packed ones"
+        raise ModelError("too large when unpacked", accepted=limit)
     if not unpacking.eof:
         raise ModelError("cannot be unpacked: it is cut short", accepted=accepted)
     return found
@@ -348,24 +361,34 @@ class Reader:
 
     def forbidden(self, key: str, n: int) -> sparse.csr_matrix:
         """Return the forbidden transitions from ``[[rows], [columns]]`` items."""
-        rows: list[NDArray[np.int64]] = []
-        columns: list[NDArray[np.int64]] = []
-        entries = 0
-        for i, entry in enumerate(self.items(key, n)):
-            path = f"{key}[{i}]"
-            if not isinstance(entry, list) or len(entry) != 2:
-                raise self.wrong(path, entry, "[[states], [successors]]")
-            sources = self._indices(f"{path}[0]", entry[0], n)
-            targets = self._indices(f"{path}[1]", entry[1], n)
-            entries += len(sources) * len(targets)
-            if entries > MAX_FORBIDDEN:
-                raise self.wrong(path, entries, f"at most {MAX_FORBIDDEN} forbidden transitions")
-            rows.append(np.repeat(np.array(sources, dtype=np.int64), len(targets)))
-            columns.append(np.tile(np.array(targets, dtype=np.int64), len(sources)))
-        if not rows:
-            return sparse.csr_matrix((n, n), dtype=bool)
-        where = (np.concatenate(rows), np.concatenate(columns))
-        return sparse.csr_matrix((np.ones(entries, dtype=bool), where), shape=(n, n), dtype=bool)
+        items = self.items(key, n)
+        if len(items) * n > MAX_MASKS:
+            accepted = f"at most {MAX_MASKS // n} kinds of rows for {n} states"
+            raise self.wrong(key, len(items), accepted)
+        lengths = np.zeros(n, dtype=np.int64)
+        groups = [self._forbidden(f"{key}[{i}]", entry, lengths) for i, entry in enumerate(items)]
+        ends = np.cumsum(lengths)
+        columns = np.empty(int(lengths.sum()), dtype=np.int32)
+        for rows, targets in groups:
+            for row in rows:
+                columns[ends[row] - len(targets) : ends[row]] = targets
+        found = np.ones(len(columns), dtype=bool), columns, np.concatenate([[0], ends])
+        return sparse.csr_matrix(found, shape=(n, n), dtype=bool)
+
+    def _forbidden(
+        self, path: str, entry: Any, lengths: NDArray[np.int64]
+    ) -> tuple[list[int], NDArray[np.int32]]:
+        """Return the rows and the columns of an item, and note how many columns its rows have."""
+        if not isinstance(entry, list) or len(entry) != 2:
+            raise self.wrong(path, entry, "[[states], [successors]]")
+        rows = self._indices(f"{path}[0]", entry[0], len(lengths))
+        targets = self._indices(f"{path}[1]", entry[1], len(lengths))
+        if lengths[rows].any():
+            raise self.wrong(f"{path}[0]", entry[0], "each state once")
+        lengths[rows] = len(targets)
+        if (entries := int(lengths.sum())) > MAX_FORBIDDEN:
+            raise self.wrong(path, entries, f"at most {MAX_FORBIDDEN} forbidden transitions")
+        return rows, np.sort(np.array(targets, dtype=np.int32))
 
     def _indices(self, key: str, value: Any, n: int) -> list[int]:
         if not isinstance(value, list):

@@ -28,6 +28,7 @@ Candidates = Literal["observed", "admissible"]
 EndRule = Literal["drop", "absorb"]
 
 END_LABEL = "end"
+_AT_ONCE = 1 << 16
 
 ALPHA_ACCEPTED = "'sparse', 'none' or a finite number >= 0"
 
@@ -217,7 +218,9 @@ class CountModel:
         digest.update(repr(self.states).encode())
         for matrix in (self.counts, self.forbidden):
             for part in (matrix.indptr, matrix.indices, matrix.data):
-                digest.update(np.ascontiguousarray(part, dtype="<i8").tobytes())
+                for first in range(0, len(part), _AT_ONCE):
+                    piece = part[first : first + _AT_ONCE]
+                    digest.update(np.ascontiguousarray(piece, dtype="<i8").tobytes())
         digest.update(np.ascontiguousarray(self.starts, dtype="<i8").tobytes())
         if self.borrowed is not None:
             weights = self.borrowed.weights
