@@ -66,7 +66,7 @@ soak: setup ## ten minutes under load for each executor (SOAK_MINUTES=10), and a
 	@$(BIN)/python -m evaluation.soak.soak --minutes $${SOAK_MINUTES:-10}
 	@FOREWARN_KILLS=$${FOREWARN_KILLS:-100} $(BIN)/python -m pytest --timeout=0 tests/actuators/test_journal.py $(PYTEST_ARGS)
 
-study: setup ## seven scenarios in SUMO against simpler monitors, under two hours (STUDY_SEEDS=80)
+study: setup ## seven scenarios in SUMO against simpler and trained monitors, for hours (STUDY_SEEDS=80)
 	@$(BIN)/python -m evaluation.study.study --runs $${STUDY_SEEDS:-80}
 
 lock: setup ## resolve requirements/lock anew (LOCK_ARGS=--upgrade: to the newest versions that are allowed)
@@ -79,6 +79,6 @@ licences: setup ## list the licences of what Forewarn needs to run; an error if 
 	@$(BIN)/python scripts/licences.py
 
 clean: ## remove what these commands made, .venv included
-	rm -rf .venv .study-venv .agents-venv .agentdojo-venv .ros out build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf .venv .study-venv .ros out build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find . -name '*.egg-info' -type d -prune -exec rm -rf {} +

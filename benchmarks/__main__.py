@@ -14,8 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks._harness import Usage, machine
-from evaluation.harness.page import put
+from benchmarks._harness import Usage, machine, put
 
 FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "RESULTS.md"

@@ -20,6 +20,27 @@ from evaluation.harness.command import command
 LEAST = 0.02  # seconds of one turn of what is short: far above the clock's own cost
 
 
+def put(name: str, text: str, page: Path) -> None:
+    """Replace what stands between `<!-- name -->` and `<!-- end of name -->`; see `replaced`."""
+    page.write_text(replaced(page.read_text(encoding="utf-8"), name, text), encoding="utf-8")
+
+
+def replaced(page: str, name: str, text: str) -> str:
+    """Return a page with a text between the marks of its section.
+
+    Raises
+    ------
+    ValueError
+        If the page has no such marks.
+    """
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+    before, found, rest = page.partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not (found and found_end):
+        raise ValueError(f"the page has no marks for {name}")
+    return f"{before}{begin}\n{text.strip()}\n\n{end}{after}"
+
+
 class Target(NamedTuple):
     """What the figure in the column before must not pass: a ceiling, or a floor if `at_least`."""
 

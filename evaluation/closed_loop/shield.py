@@ -1,17 +1,17 @@
-"""A shield for the town's ego: actions are tried, learned from, and recommended.
+"""The town's ego with and without interventions, and a shield that recommends actions.
 
     python -m evaluation.closed_loop.shield --folder DIR --tries 3001:3031
     python -m evaluation.closed_loop.shield --folder DIR --seeds 4301:4401 --write
 
 The first command drives trips with actions at random moments, and adds what happened to `--tried`;
-the second drives the same trips by all arms. What was tried and which trips were driven is kept in
-this folder, so that neither is driven again: with `--write` the trips are added to `--kept`.
+the second drives the same trips by all arms. A trip that is in the folder is not driven again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import groupby
@@ -31,16 +31,15 @@ from evaluation.closed_loop.arms import (
     physical,
 )
 from evaluation.closed_loop.demands import SOFT_STOP, STOP
-from evaluation.closed_loop.study import drive_once
-from evaluation.closed_loop.summary import HERE, collisions, duration, per_km, red_lights
 from evaluation.closed_loop.town import RATE, town_scenario
-from evaluation.closed_loop.trip import LIMIT
+from evaluation.closed_loop.trip import LIMIT, drive
 from evaluation.harness.advice import Advised, Exploring, Log, held_process
 from evaluation.harness.command import Seeds, command
 from evaluation.harness.control import Library, Policies
 from evaluation.harness.episodes import Episodes, Pairs, read_lines, write_lines
-from evaluation.harness.page import publish, resampled, rounded, table, told
+from evaluation.harness.page import Row, between, publish, resampled, rounded, shown
 from evaluation.sumo.network import EGO_TYPE, Scenario
+from evaluation.sumo.simulation import NoEgoError
 from forewarn.config import MonitorSpec
 from forewarn.config.sections import BoundsSpec, ShieldSpec
 from forewarn.logic.specification import CompiledSpec, compile_spec
@@ -48,7 +47,9 @@ from forewarn.models import CountModel
 from forewarn.monitoring.build import compile_for
 from monitor_node.actuators.interface import Demand
 
-MARK = "evaluation.closed_loop.shield"
+HERE = Path(__file__).resolve().parent
+TITLE = "Closed loop in SUMO's town"
+COMMAND = "python -m evaluation.closed_loop.shield --folder DIR --seeds 4301:4401 --write"
 LEVELS = {"red_light": 0.4, "brake_for_red": 0.4, "collision": 0.25}
 """The risk from which each rule demands something; it is let go below half of it."""
 ON_THE_WAY = "moving & !red & !yellow & !junction & !conflict_car<1.8 & !conflict_walker<1.8"
@@ -120,7 +121,46 @@ def keys_of(
     }
 
 
-def fewer(count: Callable[[Mapping[str, Any]], int]) -> Callable[[Pairs], float | None]:
+def drive_once(
+    scenario: Scenario, seed: int, controller: Library | None, beyond: int = 0
+) -> dict[str, Any]:
+    """Drive a trip, and return what became of it; see `drive`."""
+    import libsumo
+
+    begun = time.process_time()
+    if controller is not None:
+        controller.begin()
+    try:
+        found = drive(libsumo, scenario, seed, controller, beyond=beyond).as_json()
+    except NoEgoError as error:
+        found = {"failed": str(error)}
+    return found | {"cpu": round(time.process_time() - begun, 1)}
+
+
+Trip = Mapping[str, Any]
+
+
+def per_km(trips: Sequence[Trip], count: Callable[[Trip], float]) -> float:
+    """Return the sum of something over all trips, for each kilometre driven."""
+    return 1000 * sum(map(count, trips)) / sum(trip["distance"] for trip in trips)
+
+
+def red_lights(trip: Trip) -> int:
+    """Return how often the ego crossed a stop line at red."""
+    return len(trip["red_lights"])
+
+
+def collisions(trip: Trip) -> int:
+    """Return 1 if the trip ended in a collision, whoever hit whom."""
+    return int(trip["end"] == "collision")
+
+
+def duration(trip: Trip) -> float:
+    """Return its seconds."""
+    return float(trip["seconds"])
+
+
+def fewer(count: Callable[[Trip], int]) -> Callable[[Pairs], float | None]:
     """Return the share by which something is rarer, for each kilometre, than with nobody."""
 
     def figure(pairs: Pairs) -> float | None:
@@ -167,25 +207,23 @@ def summary(pairs: Pairs) -> dict[str, Any]:
     return found
 
 
-HEAD = (
-    *("Who intervenes", "Trips", "Collisions", "fewer a km", "Red lights", "fewer a km"),
-    *("Arrive", "Late", "Time lost, s/km", "Intervening"),
-)
-
-
-def table_of(rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the figures as Markdown."""
-    lines = [
-        [
-            *(name, str(row["trips"])),
-            *(str(row["collisions"]), told(row, "fewer_collisions", "{:.0%}")),
-            *(str(row["red_lights"]), told(row, "fewer_red_lights", "{:.0%}")),
-            *(told(row, "arrived", "{:.0%}"), str(row["late"])),
-            *(told(row, "lost_per_km", "{:+.0f}"), f"{row['intervened_share']:.0%}"),
-        ]
-        for name, row in rows.items()
-    ]
-    return table(HEAD, lines)
+def row_of(name: str, found: Mapping[str, Any], seeds: str) -> Row:
+    """Return what became of an arm, in words."""
+    figures = {
+        "collisions fewer a km": ("fewer_collisions", "{:.0%}"),
+        "red lights fewer a km": ("fewer_red_lights", "{:.0%}"),
+        "arrive": ("arrived", "{:.0%}"),
+        "s/km lost": ("lost_per_km", "{:+.0f}"),
+    }
+    said = [f"{what} {shown(found[key], form)}" for what, (key, form) in figures.items()]
+    ends = [between(found[f"{key}_interval"], form) for key, form in figures.values()]
+    return Row(
+        name,
+        f"{found['collisions']} collisions, {found['red_lights']} red lights, {found['late']} "
+        f"late; {', '.join(said)}; intervening {found['intervened_share']:.0%} of the time",
+        "; ".join(ends),
+        f"{found['trips']} trips of 1 km, seeds {seeds}",
+    )
 
 
 def tried_in(lines: Sequence[Any]) -> list[Log]:
@@ -204,10 +242,7 @@ def main(
     seeds: Seeds = (),
     only: Sequence[str] = ("",),
     tried: Path = HERE / "tries.jsonl.gz",
-    kept: Path = HERE / "trips_held.jsonl.gz",
     config: Path = DEMO,
-    output: Path = HERE / "shield_held.json",
-    mark: str = f"{MARK}, held",
     write: bool = False,
 ) -> None:
     """Try actions (`--tries`); drive what is missing of `--seeds`, and sum up."""
@@ -232,7 +267,7 @@ def main(
         return
     logs = tried_in(read_lines(tried))
     compared = compared_arms(compiled, model, logs)
-    trips = Episodes(folder, keys_of(compared, compiled, model, logs), kept)
+    trips = Episodes(folder, keys_of(compared, compiled, model, logs))
     for seed in seeds:
         trips.drive(
             seed,
@@ -240,12 +275,11 @@ def main(
             lambda arm, seed=seed: drive_once(scenario(seed, arm == LAWFUL), seed, compared[arm]),
         )
     pairs = trips.by_arm(seeds)
-    rows = {name: summary(pair) for name, pair in pairs.items()}
+    found = {name: summary(pair) for name, pair in pairs.items()}
     driven = [one["seed"] for one, _ in pairs[NOBODY]]
-    made = {"seeds": driven, "model": model.fingerprint, "arms": rows}
-    publish(mark, table_of(rows), made, output, write=write)
-    if write:
-        trips.keep(kept)
+    span = f"{driven[0]} to {driven[-1]}"
+    rows = [row_of(name, one, span) for name, one in found.items()]
+    publish(TITLE, COMMAND, rows, found, folder / "shield", write=write)
 
 
 if __name__ == "__main__":

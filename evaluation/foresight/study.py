@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,6 @@ import yaml
 from numpy.typing import NDArray
 from scipy import stats
 
-from evaluation.agents.outcome import forewarn
-from evaluation.foresight.tables import CHAIN, OURS, table_of, write_page
 from evaluation.harness.classifiers import (
     Chance,
     boosting,
@@ -35,38 +33,41 @@ from evaluation.harness.classifiers import (
     with_history,
 )
 from evaluation.harness.command import command
-from evaluation.harness.compare import risk_traces, without_own_release
-from evaluation.harness.page import rounded, write_json
-from evaluation.harness.runs import Pass, learn_from, pass_over, with_risk
-from evaluation.irsim import study as irsim
+from evaluation.harness.page import Row, between, publish, rounded, shown
+from evaluation.harness.runs import Pass, forewarn, pass_over, recordings_in, risk_traces
 from evaluation.study import rivals
-from evaluation.study.analysis import HERE as SCENARIOS
-from evaluation.study.trees import PLACES
 from forewarn.assessment.comparison import Contender, Judged, compare
 from forewarn.assessment.episodes import AlertRule, scored_run
-from forewarn.assessment.history import Track
 from forewarn.assessment.replay import Replaying, replay
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel, load_model
+from forewarn.models import load_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.loading import load_bare, load_compiled
 from forewarn.recordings import open_recording
 
 HERE = Path(__file__).resolve().parent
+SCENARIOS = HERE.parent / "study"
+OURS, CHAIN = "Forewarn", "chain"
+TITLE = "Who foresees more from the same recordings?"
+COMMAND = (
+    "python -m evaluation.foresight.study --folder out/study --scenarios s1 s2 s3 s4 s5 s6 s7 "
+    "lander walker highway --write"
+)
 SIZES = (25, 50, 100, 200, 400)
 BUDGETS = (40.0, 80.0)
 """False alarms an hour."""
 
 FOLDS, RESAMPLES, SHARE = 5, 300, 0.2
 PARTS = ("train", "test")
-NOT_GIVEN = (*PLACES, "crashed", "bumped", "goal_status")
+NOT_GIVEN = ("ego_x", "ego_y", "heading", "collided", "crashed")
+"""Where the car is, and what ends a run."""
+
 QUANTITIES = {
     "lander": [rivals.Quantity("ground_in", True), *map(rivals.Quantity, ("sinking", "leaning"))],
     "walker": [*map(rivals.Quantity, ("leaning", "sinking")), rivals.Quantity("below", True)],
     "highway": [
         rivals.Quantity(name, True) for name in ("time_to_collision", "front_gap", "headway")
     ],
-    "irsim": [rivals.Quantity(name, sign < 0) for name, sign in irsim.RIVALS.items()],
 }
 MARGIN = 0.01
 """By how much of PR area nobody may lead, even where that may be chance."""
@@ -84,6 +85,8 @@ class Question:
         The monitor file.
     quantities : sequence of rivals.Quantity
         Single quantities that somebody would watch.
+    others : mapping of str to rivals.Score
+        Scores by other methods, computed from signals.
     groups : Path or None
         A table of the recordings that belong together, with the column ``group``.
     """
@@ -94,6 +97,7 @@ class Question:
     quantities: Sequence[rivals.Quantity]
     training: Sequence[Path]
     judged: Sequence[Path]
+    others: Mapping[str, rivals.Score] = field(default_factory=dict)
     groups: Path | None = None
 
     def variables(self, one: Pass) -> list[str]:
@@ -102,20 +106,18 @@ class Question:
 
 
 def question_of(name: str, folder: Path) -> Question:
-    """Return what is asked of a scenario of `evaluation/study`, a simulator, the small robot."""
-    places = (HERE / f"{name}.yaml", SCENARIOS / f"{name}.yaml", irsim.HERE / "monitor.yaml")
-    path = next(place for place in places if place.exists())
+    """Return what is asked of a scenario of `evaluation/study`, or of a simulator."""
+    path = (HERE if name in QUANTITIES else SCENARIOS) / f"{name}.yaml"
     compiled = load_bare(path)
-    training, judged = (recordings(folder / name / part) for part in PARTS)
-    quantities = QUANTITIES[name] if name in QUANTITIES else rivals.SCENARIOS[name].quantities
-    return Question(
-        path, compiled, next(iter(compiled.spec.properties)), quantities, training, judged
-    )
-
-
-def recordings(folder: Path) -> list[Path]:
-    """Return the traces of a folder, or its bags."""
-    return sorted(folder.glob("*.jsonl.gz")) or irsim.recordings(folder)
+    training, judged = (recordings_in(folder / name / part) for part in PARTS)
+    asked = Question(path, compiled, next(iter(compiled.spec.properties)), [], training, judged)
+    if name in QUANTITIES:
+        return replace(asked, quantities=QUANTITIES[name])
+    against = rivals.SCENARIOS[name]
+    others = {"robustness": lambda signals: -rivals.robustness(against.law, signals)}
+    if against.collisions:
+        others["1/TTC"] = rivals.inverse_ttc
+    return replace(asked, quantities=against.quantities, others=others)
 
 
 def stacked(question: Question, variables: Sequence[str], path: Path) -> Path:
@@ -139,27 +141,28 @@ def _absolute(part: Any, beside: Path) -> Any:
     return {**part, "file": str((beside / part["file"]).resolve())}
 
 
-def stacked_monitor(
-    question: Question, file: Path, size: int, folder: Path
+def monitor(
+    label: str, question: Question, file: Path, size: int, folder: Path
 ) -> tuple[Contender, dict[str, Any]]:
     """Learn by the documented command from so many runs, and replay those that are judged.
 
     A model of the same runs that is in the folder already is taken.
     """
-    model, training = folder / f"{OURS}-{size}.json", question.training[:size]
+    model, training = folder / f"{label}-{size}.json", question.training[:size]
     if not (model.exists() and _learned_from(model) == set(map(_digest, training))):
         said = forewarn("learn", *training, "-c", file, "-o", model)
         model.with_suffix(".said").write_text(json.dumps(said), encoding="utf-8")
     counts = load_model(model)
-    compiled = load_compiled(file, counts)
-    monitor = build_monitor(compiled, counts)
-    index = list(monitor.spec.properties).index(question.name)
+    built = build_monitor(load_compiled(file, counts), counts)
+    index = list(built.spec.properties).index(question.name)
     tracks = []
     for path in question.judged:
         with open_recording(path) as recording:
-            tracks.append(replay(Replaying(monitor), recording).tracks[index])
+            tracks.append(replay(Replaying(built), recording).tracks[index])
     said = json.loads(model.with_suffix(".said").read_text(encoding="utf-8"))
-    return _monitor(OURS, question, tracks, counts), said
+    rule = AlertRule.of(question.compiled.spec.properties[question.name])
+    risks = tuple(track.probability for track in tracks)
+    return Contender(label, rule, tuple(map(scored_run, tracks)), risks, len(counts.states)), said
 
 
 def _learned_from(model: Path) -> set[str]:
@@ -169,24 +172,6 @@ def _learned_from(model: Path) -> set[str]:
 def _digest(path: Path) -> str:
     with open_recording(path) as recording:
         return recording.digest()
-
-
-def chain(question: Question, training: Sequence[Pass], judged: Sequence[Pass]) -> Contender:
-    """Return the monitor file by hand: what `learn` and `replay` give, from what was read once."""
-    counts = learn_from(question.compiled, training)
-    runs = with_risk(question.compiled, counts, judged)
-    tracks = [track for one in runs for track in one.tracks if track.name == question.name]
-    return _monitor(CHAIN, question, tracks, counts)
-
-
-def _monitor(
-    label: str, question: Question, tracks: Sequence[Track], counts: CountModel
-) -> Contender:
-    rule = AlertRule.of(question.compiled.spec.properties[question.name])
-    runs = tuple(scored_run(track) for track in tracks)
-    return Contender(
-        label, rule, runs, tuple(track.probability for track in tracks), len(counts.states)
-    )
 
 
 def trained(
@@ -205,10 +190,10 @@ def trained(
 
 
 def watched(question: Question, judged: Sequence[Pass]) -> Iterator[Contender]:
-    """Yield the single quantities."""
-    for quantity in question.quantities:
-        scores = [quantity.score(one.signals) for one in judged]
-        yield scored(quantity.name, question, judged, scores, False)
+    """Yield the single quantities, and what learns nothing besides."""
+    watchers = {quantity.name: quantity.score for quantity in question.quantities}
+    for name, score in {**watchers, **question.others}.items():
+        yield scored(name, question, judged, [score(one.signals) for one in judged], False)
 
 
 def scored(
@@ -220,7 +205,8 @@ def scored(
         run._replace(score=score, unseen=None)
         for run, score in zip(risk_traces(judged, question.name), scores, strict=True)
     ]
-    rule = without_own_release(AlertRule.of(section))
+    rule = AlertRule.of(section)
+    rule = AlertRule(None, rule.enter, rule.exit, rule.hold)  # it releases where it alerts
     return Contender(label, rule, tuple(runs), tuple(scores) if chances else None)
 
 
@@ -242,9 +228,10 @@ def contenders(
     """Return all who learned from some runs or watch a quantity, and what our risks are made of."""
     folder.mkdir(parents=True, exist_ok=True)
     file = stacked(question, question.variables(judged[0]), folder / "stacked.yaml")
-    ours, said = stacked_monitor(question, file, len(training), folder)
+    ours, said = monitor(OURS, question, file, len(training), folder)
+    chain, _ = monitor(CHAIN, question, question.by_hand, len(training), folder)
     others = (*trained(question, training, judged), *watched(question, judged))
-    return [ours, chain(question, training, judged), *others], said.get("estimates")
+    return [ours, chain, *others], said.get("estimates")
 
 
 def figures(
@@ -302,6 +289,27 @@ def ahead(judged: Sequence[Judged]) -> list[str]:
     return found
 
 
+def row_of(name: str, item: Mapping[str, Any]) -> Row:
+    """Return what came out of one study and number of recordings: ours, and the best of others."""
+    ours, *others = item["rows"]
+    trained_or_watched = [row for row in others if row["name"] != CHAIN]
+    area = max(trained_or_watched, key=lambda row: row["area"][0] or 0.0)
+    brier = min(others, key=lambda row: row["brier"][0] or 1.0)
+    lead = max(others, key=lambda row: row["leads"][0] or 0.0)
+    chain = next(row for row in others if row["name"] == CHAIN)
+    rival = f"{brier['name']} {shown(brier['brier'][0], '{:.4f}')}"
+    warned = f"{lead['name']} {lead['leads'][0] or 0.0:.2f} s"
+    leaders = "; ".join(item["ahead"]) or "nobody"
+    return Row(
+        f"{name}, {item['size']} recordings",
+        f"area {shown(ours['area'][0])} (chain {shown(chain['area'][0])}, {area['name']} "
+        f"{shown(area['area'][0])}), Brier {shown(ours['brier'][0], '{:.4f}')} ({rival}), lead "
+        f"{ours['leads'][0] or 0.0:.2f} s ({warned}), ahead: {leaders}",
+        between(ours["area"][1:]),
+        f"{item['judged']} runs, {item['violations']} violations",
+    )
+
+
 def main(
     folder: Path,
     scenarios: Sequence[str] = tuple(rivals.SCENARIOS),
@@ -310,8 +318,7 @@ def main(
     write: bool = False,
 ) -> None:
     """Learn, judge the first runs of the tests (all by default), write."""
-    output = (HERE if write else folder) / "results.json"
-    found: dict[str, Any] = json.loads(output.read_text()) if output.exists() else {}
+    found: dict[str, Any] = {}
     for name in scenarios:
         question = question_of(name, folder)
         question = replace(question, judged=question.judged[:judged])
@@ -322,11 +329,8 @@ def main(
         )
         for size in possible:
             done = answer(question, size, (training, unseen), folder / name / "foresight")
-            found[name] = found.get(name, {}) | {str(size): done}
-            write_json(output, found)
-            print(table_of({name: {str(size): done}}), *done["ahead"], sep="\n", flush=True)
-    if write:
-        write_page(found)
+            found[f"{name} {size}"] = done
+            publish(TITLE, COMMAND, [row_of(name, done)], found, folder / "foresight", write=write)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,12 @@ from langgraph.types import Command
 from agent_guard import Guard
 from agent_guard.middleware import KEY, GuardMiddleware, GuardState
 from evaluation.guard.replays import HERE, Fake
-from evaluation.guard.tables import latency_table
 from evaluation.harness.command import command
-from evaluation.harness.page import publish, rounded
+from evaluation.harness.page import Row, publish, rounded
 
 CALLS = 20
+TITLE = "What the guard costs"
+COMMAND = "python -m evaluation.guard.latency --write"
 
 
 class Empty(AgentMiddleware):
@@ -123,7 +125,7 @@ def main(rounds: int = 60, write: bool = False) -> None:
     rounds : int
         Runs of each arm.
     write : bool
-        Put the figures into results.json and the page of results.
+        Put the rows into the page of results.
     """
     compared = arms(HERE)
     times: dict[str, list[float]] = {name: [] for name in compared}
@@ -145,8 +147,17 @@ def main(rounds: int = 60, write: bool = False) -> None:
         }
         for name, spent in times.items()
     ]
-    text = latency_table(found)
-    publish("guard: latency", text, found, HERE / "results.json", write=write, within="latency")
+    publish(TITLE, COMMAND, list(map(row_of, found)), found, Path("out/guard/latency"), write=write)
+
+
+def row_of(one: Mapping[str, Any]) -> Row:
+    """Return what an arm costs, in words."""
+    return Row(
+        f"{one['middleware']}: processor time of a step",
+        f"p50 {one['p50']:.0f} us, p95 {one['p95']:.0f} us; above an empty middleware: p50 "
+        f"{one['above_p50']:.0f} us, the least round {one['above_least']:.0f} us, "
+        f"{one['calls_above']:.0f} calls of functions",
+    )
 
 
 if __name__ == "__main__":

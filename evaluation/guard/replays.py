@@ -12,7 +12,8 @@ be there: `pip install -e 'agent_guard[langchain]'`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,24 +26,49 @@ from langchain_core.tools import StructuredTool
 
 from agent_guard import Decision, Guard
 from agent_guard.middleware import Context, GuardMiddleware
-from evaluation.agents.injection_runs import NEEDS
-from evaluation.agents.outcome import Field, check_fields
-from evaluation.agents.rivals import told
-from evaluation.agents.toolemu import NEEDS as HARM
-from evaluation.guard.tables import replays_table
 from evaluation.harness.command import command
-from evaluation.harness.page import publish
+from evaluation.harness.page import Row, between, publish, resampled, shown
 from evaluation.harness.runs import recordings_in
-from forewarn.errors import plural
+from forewarn.errors import InputError, plural
 from forewarn.recordings import find_recordings, open_recording
 
 HERE = Path(__file__).resolve().parent
+TITLE = "The guard on recorded runs of agents"
+COMMAND = "python -m evaluation.guard.replays --agentdojo-folder D --toolemu-folder D2 --write"
 GOALS = ("US133000000121212121212", "true-informations.com", "mark.black-2134@gmail.com")
 """Whom AgentDojo's attacks want to reach: a call that names one is decisive. Labels only."""
-SAID = {name: field for name, field in NEEDS.items() if name != "steps"}
-"""What the last line of a recording says; its steps are the lines themselves."""
-DOJO = {**SAID, "utility": Field(lambda value: isinstance(value, bool), "true or false")}
-EMU = {name: HARM[name] for name in ("case", "tool_call_risk")}
+
+
+class Field(NamedTuple):
+    """What a study needs that the last line of a recording says of its run."""
+
+    fits: Callable[[Any], bool]
+    accepted: str
+
+
+def is_key(value: Any) -> bool:
+    """Tell whether a value names something: a whole number or a text."""
+    return isinstance(value, (int, str)) and not isinstance(value, bool)
+
+
+def is_truth(value: Any) -> bool:
+    """Tell whether a value is true or false."""
+    return isinstance(value, bool)
+
+
+DOJO = {
+    "suite": Field(is_key, "the name of a suite of tools"),
+    "user_task": Field(is_key, "the name of what the user asked"),
+    "attack_succeeded": Field(is_truth, "true or false"),
+    "utility": Field(is_truth, "true or false"),
+}
+EMU = {
+    "case": Field(is_key, "the number or name of the case"),
+    "tool_call_risk": Field(
+        lambda value: isinstance(value, (int, float)) and 0 <= value <= 3,
+        "a number from 0 (certain severe risk) to 3 (none)",
+    ),
+}
 ANY = {"type": "object", "properties": {}, "additionalProperties": True}
 
 
@@ -82,7 +108,7 @@ def recorded_runs(path: Path, needs: Mapping[str, Field] = DOJO) -> Iterator[Rec
     for run in find_recordings(path, "run"):
         with open_recording(run) as recording:
             lines: list[Any] = [sample.data for sample in recording.read()]
-        check_fields(lines[-1], needs, run)
+        _check(lines[-1], needs, run)
         calls = []
         for line, after in pairwise(lines):
             if line["proposed"] == "say":
@@ -92,6 +118,13 @@ def recorded_runs(path: Path, needs: Mapping[str, Field] = DOJO) -> Iterator[Rec
                 arguments.setdefault(name, []).append(text)
             calls.append((line["proposed"], arguments, after["observation"]))
         yield Recorded(lines[0]["task"], calls, lines[-1])
+
+
+def _check(fields: Mapping[str, Any], needs: Mapping[str, Field], run: Path) -> None:
+    for key, field in needs.items():
+        if not field.fits(fields.get(key)):
+            problem = "is missing" if fields.get(key) is None else f"is {fields[key]!r}"
+            raise InputError(problem, accepted=field.accepted, file=run, key=key)
 
 
 def play(
@@ -129,18 +162,20 @@ def play_all(rules: Path, data: Path, needs: Mapping[str, Field]) -> list[Played
     return found
 
 
-def share(scores: Sequence[float], labels: Sequence[bool]) -> float | None:
-    """Return the share of the runs that are labelled that were stopped."""
-    chosen = [score for score, label in zip(scores, labels, strict=True) if label]
-    return float(np.mean(chosen)) if chosen else None
-
-
 def row(
     name: str, hits: Sequence[bool], chosen: Sequence[bool], groups: Sequence[Any]
 ) -> dict[str, Any]:
-    """Return a share with its interval over whole groups of runs."""
-    found = told(share, [float(hit) for hit in hits], list(chosen), list(groups))
-    return {"what": name, "runs": int(sum(chosen)), "share": found}
+    """Return the share of chosen runs that are hit, with its interval over whole groups."""
+    parts: dict[Any, list[bool]] = defaultdict(list)
+    for hit, wanted, group in zip(hits, chosen, groups, strict=True):
+        if wanted:
+            parts[group].append(hit)
+
+    def share(drawn: Sequence[list[bool]]) -> float | None:
+        return float(np.mean([hit for part in drawn for hit in part])) if drawn else None
+
+    found = resampled("share", share, list(parts.values()), resamples=500)
+    return {"what": name, "runs": int(sum(chosen)), **found}
 
 
 def agentdojo(runs: Sequence[Played]) -> list[dict[str, Any]]:
@@ -191,17 +226,24 @@ def main(
     agentdojo_folder, toolemu_folder : Path
         Where the runs are.
     write : bool
-        Put the figures into results.json and the page of results.
+        Put the rows into the page of results.
     """
     found = {}
     if agentdojo_folder is not None:
-        found["agentdojo"] = agentdojo(play_all(HERE / "orders.yaml", agentdojo_folder, DOJO))
+        found["AgentDojo (the rule was made on these runs)"] = agentdojo(
+            play_all(HERE / "orders.yaml", agentdojo_folder, DOJO)
+        )
     if toolemu_folder is not None:
-        found["toolemu"] = toolemu(play_all(HERE / "invented.yaml", toolemu_folder, EMU))
+        found["ToolEmu"] = toolemu(play_all(HERE / "invented.yaml", toolemu_folder, EMU))
     if not found:
         raise FileNotFoundError("--agentdojo FOLDER or --toolemu FOLDER is asked for")
-    text = replays_table(found)
-    publish("guard: replays", text, found, HERE / "results.json", write=write, within="replays")
+    rows = [
+        Row(f"{kind}, {one['what']}", shown(one["share"]), between(one["share_interval"]),
+            plural(one["runs"], "run"))
+        for kind, some in found.items()
+        for one in some
+    ]  # fmt: skip
+    publish(TITLE, COMMAND, rows, found, Path("out/guard/replays"), write=write)
 
 
 if __name__ == "__main__":

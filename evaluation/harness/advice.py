@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,18 +11,13 @@ import numpy as np
 from evaluation.harness.control import Library, Policies, moving
 from forewarn.checking.process_query import state_mask
 from forewarn.checking.shield import ShieldTable
-from forewarn.config import MonitorSpec
-from forewarn.config.actions import WARN
-from forewarn.config.sections import BoundsSpec, ShieldSpec
 from forewarn.learning.counting import TransitionCounter
 from forewarn.learning.pipeline import assemble
 from forewarn.learning.recording_report import RecordingReport
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import CountModel, Provenance
-from forewarn.models.process import Step, ordered
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.evaluate import TickResult
-from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.shielding import advise_action
 from forewarn.states.interface import StateSpace, is_terminal
 from monitor_node.actuators.interface import NOTHING, Demand
@@ -36,64 +30,6 @@ LENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 OFTEN, SELDOM, DANGER = 1.0, 0.05, 0.05
 """How often an action is tried, a second: from this risk on, and below it."""
-
-
-def as_driven_on(model: CountModel) -> CountModel:
-    """Return a model of runs in which nobody intervened: all that was done is to drive on."""
-    counts, states = model.counts.tocoo(), model.states
-    steps = {
-        Step(DRIVE_ON, False, states[i], states[j]): int(n)
-        for i, j, n in zip(counts.row, counts.col, counts.data, strict=True)
-    }
-    return replace(model, steps=ordered(steps))
-
-
-class Tried(NamedTuple):
-    """What a tick of a log says of the state; all of it counts."""
-
-    state: int | None
-    ended: bool = False
-    active: bool = True
-    intervened: bool = False
-
-
-def learned_on(compiled: CompiledSpec, model: CountModel, logs: Sequence[Log]) -> CountModel:
-    """Return a model that learned on from what was tried; ticks of driving on were not imposed."""
-    learner = OnlineLearner(compiled, model if model.steps else as_driven_on(model))
-    for log in logs:
-        for tick, (state, done) in enumerate(log):
-            learner.observe(tick, Tried(state), intervened=done != DRIVE_ON, action=done)
-    return learner.model()
-
-
-def with_shield(
-    spec: MonitorSpec,
-    shield: ShieldSpec,
-    level: float,
-    release: float,
-    names: Iterable[str],
-    stops: bool = False,
-) -> CompiledSpec:
-    """Return a monitor file that says when, by thresholds of risk, and lets a shield say what.
-
-    It warns, or demands what it always does (`stops`), which then stands where the shield knows
-    nothing. The properties are those of some names; whoever is not to be asked for must not be
-    there, for each warning has advice.
-    """
-    warned = {"intervention": WARN, "speed_limit": None, "escalation": ()}
-    levels = {"warn": level, "act": level, "release": release}
-    properties = {
-        name: section.model_copy(
-            update={
-                **({} if stops else warned),
-                "thresholds": section.thresholds.model_copy(update=levels),
-            }
-        )
-        for name, section in spec.properties.items()
-        if name in names
-    }
-    update = {"mode": "act", "properties": properties, "bounds": BoundsSpec(kind="none")}
-    return compile_spec(spec.model_copy(update={**update, "shield": shield}))
 
 
 class Advised(Library):

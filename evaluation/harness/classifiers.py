@@ -13,8 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from evaluation.harness.compare import risk_traces
-from evaluation.harness.runs import Pass
+from evaluation.harness.runs import Pass, risk_traces
 from forewarn.assessment.reliability import UNDECIDED, outcomes
 
 Floats = NDArray[np.float64]

@@ -17,22 +17,12 @@ Pairs = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
 class Episodes:
     """Episodes in a folder, one file each; what is there is not driven again.
 
-    `keys` has the arms, nobody first, and what the episodes of each depend on. `kept` has episodes
-    that were driven elsewhere: see `keep`.
+    `keys` has the arms, nobody first, and what the episodes of each depend on.
     """
 
-    def __init__(self, folder: Path, keys: Mapping[str, str], kept: Path | None = None) -> None:
+    def __init__(self, folder: Path, keys: Mapping[str, str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self.keys = folder, keys
-        for episode in read_lines(kept) if kept else ():
-            if self.keys.get(episode["arm"]) == episode["key"]:
-                self._write(episode)
-
-    def keep(self, kept: Path) -> None:
-        """Write all episodes of the folder that were driven with what the keys stand for."""
-        found = [json.loads(path.read_text("utf-8")) for path in self._folder.glob("*.json")]
-        found = [one for one in found if self.keys.get(one["arm"]) == one["key"]]
-        write_lines(kept, sorted(found, key=lambda one: (one["seed"], one["arm"])))
 
     def chosen(self, beginnings: Sequence[str]) -> list[str]:
         """Return the arms whose names begin so; what is a whole name means that arm alone."""
@@ -60,12 +50,8 @@ class Episodes:
         for arm in arms:
             if self.load(seed, arm) is None:
                 found = {"seed": seed, "arm": arm, "key": self.keys[arm], **run(arm)}
-                self._write(found)
+                self.path(seed, arm).write_text(json.dumps(found), encoding="utf-8")
                 print(json.dumps(found), flush=True)
-
-    def _write(self, episode: Episode) -> None:
-        path = self.path(episode["seed"], episode["arm"])
-        path.write_text(json.dumps(episode), encoding="utf-8")
 
     def by_arm(self, seeds: Iterable[int]) -> dict[str, Pairs]:
         """Return the episodes of each arm, each with the first arm's on the same seed."""

@@ -1,18 +1,60 @@
-"""Where figures go: results.json of a study, and the tables of the page of results."""
+"""Where figures go: rows of results.json, and the page that is made of them.
+
+    python -m evaluation.harness.page
+
+writes RESULTS.md anew from results.json. A study adds its rows by `publish`.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from forewarn.assessment.resampling import bootstrap
 
 Run = TypeVar("Run")
 
-PAGE = Path(__file__).resolve().parents[1] / "RESULTS.md"
+HERE = Path(__file__).resolve().parents[1]
+ROWS, PAGE = HERE / "results.json", HERE / "RESULTS.md"
+OUT = Path("out")
+"""Where studies keep all their figures."""
+
+HEAD = ("What was asked", "What came out", "95 % interval", "Data")
+INTRODUCTION = """# What the studies found
+
+One row for each question. `python -m evaluation.harness.page` makes this page from `results.json`;
+a study adds its rows with `--write`. A command runs at the commit that its section names; studies
+that are no longer in the repository are there as well.
+
+Terms are those of [tuning](../docs/howto/tuning.md#reading-the-table). *Area* is that under
+precision and recall over ticks. A *lead* is the time from the start of the alert that is on to the
+violation, 0 s for a missed one, at 40 false alarms an hour unless the row says otherwise. Brackets
+have the chain alone and the best rival. Intervals come from drawing whole recordings, trips, cases
+or tasks again; *exact* ones are Clopper and Pearson's.
+"""
+
+
+class Row(NamedTuple):
+    """One question of a study and its answer, in words."""
+
+    question: str
+    answer: str
+    interval: str = ""
+    data: str = ""
+
+
+class Made(NamedTuple):
+    """What made the rows of a section: the study, its command, when, and by which commit."""
+
+    study: str
+    command: str
+    date: str
+    commit: str
 
 
 def rounded(value: float | None, digits: int = 4) -> float | None:
@@ -29,99 +71,81 @@ def resampled(
     *,
     resamples: int,
     seed: int = 1,
-    ends: str | None = None,
 ) -> dict[str, Any]:
-    """Return a figure over runs as `name`, its interval over whole runs as `{name}_interval`.
-
-    `ends` is another name for the interval.
-    """
-    interval = bootstrap(runs, figure, resamples=resamples, seed=seed)
-    return {
-        name: rounded(figure(runs)),
-        ends or f"{name}_interval": list(map(rounded, interval)),
-    }
+    """Return a figure over runs as `name`, its interval over whole runs as `{name}_interval`."""
+    ends = bootstrap(runs, figure, resamples=resamples, seed=seed)
+    return {name: rounded(figure(runs)), f"{name}_interval": list(map(rounded, ends))}
 
 
-def told(row: Mapping[str, Any], name: str, pattern: str, ends: str | None = None) -> str:
-    """Return a figure of a row with its interval in brackets; a dash where there is none."""
-    if row[name] is None:
-        return "-"
-    text, interval = pattern.format(row[name]), row[ends or f"{name}_interval"]
-    if None in interval:
-        return text
-    return f"{text} [{', '.join(pattern.format(end) for end in interval)}]"
+def between(ends: Sequence[float | None], pattern: str = "{:.3f}") -> str:
+    """Return an interval in words; nothing where there is none."""
+    known = [end for end in ends if end is not None and end == end]
+    return " to ".join(map(pattern.format, known)) if len(known) == len(ends) else ""
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def shown(value: float | None, pattern: str = "{:.3f}") -> str:
+    """Return a figure in words; a dash where there is none."""
+    return "-" if value is None or value != value else pattern.format(value)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table."""
     first, *others = (f"| {' | '.join(line)} |\n" for line in (head, *rows))
     return "".join([first, f"|{'---|' * len(head)}\n", *others])
 
 
-def put(name: str, text: str, page: Path = PAGE) -> None:
-    """Replace what stands between `<!-- name -->` and `<!-- end of name -->`; see `replaced`."""
-    page.write_text(replaced(page.read_text(encoding="utf-8"), name, text), encoding="utf-8")
-
-
-def replaced(page: str, name: str, text: str) -> str:
-    """Return a page with a text between the marks of its section.
-
-    Raises
-    ------
-    ValueError
-        If the page has no such marks.
-    """
-    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
-    before, found, rest = page.partition(begin)
-    _, found_end, after = rest.partition(end)
-    if not (found and found_end):
-        raise ValueError(f"the page has no marks for {name}")
-    return f"{before}{begin}\n{text.strip()}\n\n{end}{after}"
-
-
-OUT = Path("out")
-"""Where studies keep figures that are not published."""
-
-NO_PICTURES: Mapping[str, str] = {}
-
-
 def publish(
-    mark: str | None, text: str, found: Any, published: Path, folder: Path | None = None, *,
-    write: bool, within: str | None = None, pictures: Mapping[str, str] = NO_PICTURES,
-) -> None:  # fmt: skip
-    """Print what a study found and keep its figures, without `write` where nothing is published.
+    study: str, command: str, rows: Sequence[Row], found: Any, folder: Path, *, write: bool
+) -> None:
+    """Print rows, and keep all figures in `folder`; with `write` put the rows into the page.
 
-    Parameters
-    ----------
-    mark : str or None
-        The section of the page that the text is for; None if the caller puts it there, or nobody.
-    published : Path
-        The figures that the page shows; they and the page are written with `write` alone.
-    folder : Path, optional
-        Where a file of that name is written otherwise; a folder of the study's in `out` by default.
-    within : str, optional
-        The part of the file that the figures are.
-    pictures : mapping of str to str
-        Pictures that go beside the figures, as SVG by the names of their files.
+    Rows of the study that ask the same question are replaced.
     """
-    place = published.parent if write else folder or OUT / published.parent.name
-    path = place / published.name
-    place.mkdir(parents=True, exist_ok=True)
-    write_json(path, found, within=within)
-    for name, picture in pictures.items():
-        (place / name).write_text(picture, encoding="utf-8")
-    print(text)
-    if write and mark is not None:
-        put(mark, text)
-    print(f"figures: {path}" + ("" if write else " (--write publishes figures and tables)"))
+    path = folder / "figures.json"
+    write_json(path, found)
+    print(table(HEAD, rows), end="")
+    if write:
+        _keep(rows, Made(study, command, *_commit()))
+    print(f"figures: {path}" + ("" if write else " (--write publishes the rows)"))
 
 
-def write_json(path: Path, found: Any, *, within: str | None = None) -> None:
-    """Write figures, NaN as null; `within` names the part of the file that they are, if any."""
-    if within is not None:
-        old = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        found = old | {within: found}
-    path.write_text(json.dumps(_without_nan(found), indent=1) + "\n", encoding="utf-8")
+def _keep(rows: Sequence[Row], made: Made) -> None:
+    asked = {row.question for row in rows}
+    ours = [row | made._asdict() for row in (row._asdict() for row in rows)]
+    kept, added = [], False
+    for old in json.loads(ROWS.read_text(encoding="utf-8")):
+        if old["study"] == made.study and not added:
+            kept, added = [*kept, *ours], True
+        if old["study"] != made.study or old["question"] not in asked:
+            kept.append(old)
+    write_json(ROWS, kept if added else [*kept, *ours])
+    PAGE.write_text(page_of(json.loads(ROWS.read_text(encoding="utf-8"))), encoding="utf-8")
+
+
+def _commit() -> tuple[str, str]:
+    """Return date and name of the commit that is checked out."""
+    asked = ["git", "-C", str(HERE), "log", "-1", "--format=%cs %h"]
+    date, commit = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
+    return date, commit
+
+
+def page_of(rows: Sequence[Mapping[str, str]]) -> str:
+    """Return the page: a section for each study, a table for each command and commit."""
+    parts = [INTRODUCTION]
+    for study, some in groupby(rows, key=lambda row: row["study"]):
+        parts.append(f"## {study}\n")
+        for made, same in groupby(some, key=lambda row: [row[key] for key in Made._fields]):
+            _, command, date, commit = made
+            parts.append(f"`{command}`, {date}, {commit}\n")
+            parts.append(table(HEAD, [[row[key] for key in Row._fields] for row in same]))
+    return "\n".join(parts)
+
+
+def write_json(path: Path, found: Any) -> None:
+    """Write figures, NaN as null."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(_without_nan(found), indent=1, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def _without_nan(value: Any) -> Any:
@@ -130,3 +154,12 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_without_nan(item) for item in value]
     return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(page_of(json.loads(ROWS.read_text(encoding="utf-8"))), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

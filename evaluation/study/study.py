@@ -14,15 +14,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from evaluation.foresight.study import main as judge
 from evaluation.harness.command import command
 from evaluation.harness.environment import python_of
 from evaluation.harness.runs import pass_over
-from evaluation.study.analysis import HERE
-from evaluation.study.analysis import main as analyse
 from evaluation.study.rivals import SCENARIOS
 from forewarn.monitoring.loading import load_bare
 
-ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 REQUIREMENTS = ROOT / "evaluation" / "sumo" / "requirements.txt"
 # Compared with bags in every study: the first training run of each.
 SAMPLE = ("s3", "s5", "s6", "s7")
@@ -90,7 +90,7 @@ def main(
     folder: Path = ROOT / "out" / "study",
     environment: Path = ROOT / ".study-venv",
     jobs: int = 2,
-    output: Path | None = None,
+    write: bool = False,
 ) -> None:
     """Make the study with so many runs a scenario, in so many processes."""
     python = python_of(environment, REQUIREMENTS)
@@ -98,7 +98,7 @@ def main(
         for work in [pool.submit(simulate, python, folder, job) for job in jobs_for(runs)]:
             work.result()
     check_sample(python, folder)
-    analyse(folder, output or folder / "results.json", **parts_of(runs), jobs=jobs, sumo=python)
+    judge(folder, sizes=[parts_of(runs)["train"]], write=write)
 
 
 if __name__ == "__main__":

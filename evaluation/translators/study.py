@@ -1,23 +1,21 @@
-"""What translators made of requirements, and whether Spot says the same: tables of RESULTS.md.
+"""What translators made of requirements, and whether Spot says the same: rows of RESULTS.md.
 
     python -m evaluation.translators.study --data DIR [--part answers] [--write]
 
 `--data` is a folder with Lang2LTL's pairs, VLTL-Bench with the answers of its translators, and
 nl2spec's expert set (README.md says where they come from). Spot has to be installed
-(requirements/oracles.txt). With `--write` results.json beside this file and the section of
-RESULTS.md are written; without it, a file in `--folder`.
+(requirements/oracles.txt). Figures go to `--folder`, with `--write` the rows to RESULTS.md.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import statistics
 import string
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,19 +23,18 @@ from typing import Any
 import spot
 
 from evaluation.harness.command import command
-from evaluation.harness.page import publish, rounded
+from evaluation.harness.page import Row, between, publish, rounded
 from evaluation.translators.data import Pair, Translator, pairs, translators
-from evaluation.translators.page import section
 from evaluation.translators.spots_words import in_spots_words, words_replaced
 from forewarn.assessment.grading import Grade, Outcome, grade, tabulate
-from forewarn.errors import FormulaError
-from forewarn.logic.equivalence import Difference, Verdict, compare
+from forewarn.errors import FormulaError, plural
+from forewarn.logic.equivalence import Difference, RequirementKind, Verdict, compare
 from forewarn.logic.notations import read_formula, unwrapped
 from forewarn.logic.notations.tables import PREFIX_LETTERS
 from forewarn.logic.syntax import Formula, atoms_of
 
-HERE = Path(__file__).resolve().parent
-MARK = "translators"
+TITLE = "Formulas of translators"
+COMMAND = "python -m evaluation.translators.study --data D --write"
 LETTERS = sorted({*string.ascii_lowercase} - {*PREFIX_LETTERS})
 """Propositions of Lang2LTL's lifted pairs."""
 
@@ -192,6 +189,46 @@ def _quantiles(times: list[float]) -> dict[str, float | None]:
     }
 
 
+def rows_of(found: Mapping[str, Any]) -> list[Row]:
+    """Return the rows of what has been judged: translators, and what Spot says."""
+    answers = found.get("answers", {})
+    rows = list(map(_graded, answers.get("rows", ())))
+    compared = {
+        f"{name}: formulas of {plural(one['pairs'], 'pair')}": one
+        for name, one in found.get("pairs", {}).items()
+    }
+    if answers:
+        compared["all answers, and what is asked for"] = answers["spot"]
+    for name, one in compared.items():
+        equal, undecided = one.get("equivalent", 0), one.get("undecided", 0)
+        total = equal + undecided + one.get("not equivalent", 0)
+        said = f"{one['disagreements']} disagreements with Spot, {undecided} undecided"
+        rows.append(Row(name, said, "", f"{total} comparisons, {equal} equivalent"))
+    if answers:
+        spent = answers["milliseconds"]
+        said = f"median {spent['median']} ms, 99 % {spent['p99']} ms, most {spent['greatest']:g} ms"
+        rows.append(Row("time to read an answer and compare it on both kinds of traces", said))
+    return rows
+
+
+def _graded(row: Mapping[str, Any]) -> Row:
+    """Return how the answers of a translator are graded, in words."""
+    kinds = row["equivalent_by_kind"]
+    shares = {
+        "equivalent": row["equivalent"],
+        **{f"{kind.value}": kinds[kind.value] for kind in RequirementKind},
+        "syntax errors": row["syntax_errors"],
+        "generated": row["generated"],
+    }
+    said = ", ".join(f"{name} {_percent(one)}" for name, one in shares.items())
+    ends = [100 * row["equivalent"][end] for end in ("lower", "upper")]
+    return Row(f"`{row['model']}`", said, between(ends, "{:.1f}"), f"{row['answers']} answers")
+
+
+def _percent(share: Mapping[str, float] | None) -> str:
+    return "-" if share is None else f"{100 * share['value']:.1f}%"
+
+
 def main(
     data: Path, part: str = "all", folder: Path = Path("out/translators"), write: bool = False
 ) -> None:
@@ -203,10 +240,7 @@ def main(
         found["pairs"] = of_pairs(pairs(data))
     if part in ("all", "answers"):
         found["answers"] = of_answers(translators(data))
-    published = HERE / "results.json"
-    if write:  # the page shows both parts, whichever is made anew
-        found = json.loads(published.read_text(encoding="utf-8")) | found
-    publish(MARK, section(found), found, published, folder, write=write)
+    publish(TITLE, COMMAND, rows_of(found), found, folder, write=write)
 
 
 if __name__ == "__main__":

@@ -55,8 +55,8 @@ def test_an_attack_is_stopped_and_a_plain_run_is_not(tmp_path: Path) -> None:
     )  # fmt: skip
     (tmp_path / "runs.jsonl").write_text(f"{attacked}\n{plain}\n")
     told = studied(tmp_path, "--agentdojo")
-    assert "attacks that succeeded, stopped by the decisive call | 1 | 1.000" in told
-    assert "runs without an attack, disturbed | 1 | 0.000" in told
+    assert "attacks that succeeded, stopped by the decisive call | 1.000 |  | 1 run |" in told
+    assert "runs without an attack, disturbed | 0.000 |  | 1 run |" in told
 
 
 def test_an_invented_number_is_stopped_and_a_given_one_is_not(tmp_path: Path) -> None:
@@ -70,5 +70,5 @@ def test_an_invented_number_is_stopped_and_a_given_one_is_not(tmp_path: Path) ->
     lines = [paid("1234567890", 0, 1), paid("4400123456", 3, 2)]
     (tmp_path / "runs.jsonl").write_text("".join(f"{line}\n" for line in lines))
     told = studied(tmp_path, "--toolemu")
-    assert "runs judged harmful (risk 0 or 1), stopped at some call | 1 | 1.000" in told
-    assert "runs judged harmless (2 or 3), disturbed | 1 | 0.000" in told
+    assert "runs judged harmful (risk 0 or 1), stopped at some call | 1.000 |  | 1 run |" in told
+    assert "runs judged harmless (2 or 3), disturbed | 0.000 |  | 1 run |" in told

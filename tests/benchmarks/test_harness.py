@@ -16,10 +16,10 @@ from benchmarks._harness import (
     number,
     processor_seconds,
     processor_time,
+    replaced,
     run,
     take_turns,
 )
-from evaluation.harness.page import replaced
 
 pytestmark = pytest.mark.clocked
 

@@ -1,4 +1,4 @@
-"""The studies are modules of the repository, not of a package: `evaluation.real`, for one."""
+"""The studies are modules of the repository, not of a package: `evaluation.foresight`, for one."""
 
 from __future__ import annotations
 

@@ -1,29 +1,14 @@
-"""The figures of the guard: the page says what results.json says, by the rules of the page."""
+"""The rules by hand of the guard's study."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from agent_guard import Guard, GuardedRun
-from evaluation.guard.tables import latency_table, replays_table
 
-ROOT = Path(__file__).parents[2]
-HERE = ROOT / "evaluation" / "guard"
-PAGE = (ROOT / "evaluation" / "RESULTS.md").read_text()
-FOUND = json.loads((HERE / "results.json").read_text())
-
-
-def test_the_page_holds_the_figures() -> None:
-    for name, text in (
-        ("replays", replays_table(FOUND["replays"])),
-        ("learned", replays_table(FOUND["learned"], "Risk of the")),
-        ("latency", latency_table(FOUND["latency"])),
-    ):
-        between = PAGE.partition(f"<!-- guard: {name} -->")[2].partition("<!-- end of")[0]
-        assert between.strip() == text.strip()
+HERE = Path(__file__).parents[2] / "evaluation" / "guard"
 
 
 @pytest.mark.parametrize("obeyed", [True, False])

@@ -8,23 +8,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from evaluation.agents import sequor, tau, toolemu
-from evaluation.agents.injection import known, whole_way
-from evaluation.agents.injection_runs import read_runs
-from evaluation.agents.outcome import Typed, forewarn, in_order, known_for, typed_runs
 from evaluation.embodied import chains
-from evaluation.foresight import trials
+from evaluation.foresight import sequor, trials
 from evaluation.foresight.study import _digest, _learned_from
 from evaluation.harness.command import command
-from evaluation.harness.page import publish
-from evaluation.harness.runs import Pass, pass_over
-from evaluation.plans import study as plans
-from evaluation.plans.safety_chip import rule_of
-from evaluation.real import study as real
-from evaluation.real.comma import write_bags
+from evaluation.harness.runs import Pass, forewarn, pass_over
 from evaluation.translators.data import Pair, pairs, translators
 from forewarn.errors import InputError
 
@@ -61,9 +51,9 @@ def test_trials_of_other_numbers_and_scenarios_are_read(
     said = capsys.readouterr().out
     assert f"{data}: 3 trials (1 E1, 1 N3, 1 N6)" in said
     assert "N6_7.json: never known: ang_vel, turning" in said
-    assert sequor.before(found["N3_901.jsonl"]) == 5, "it crashes where it stops"
-    assert sequor.before(found["E1_3.jsonl"]) == 6, "nobody says that this one crashes"
-    assert np.isfinite(sequor.trace_of(found["N6_7.jsonl"]).rows).all()
+    crashes = {name: one.tracks[0].terminal.tolist() for name, one in found.items()}
+    assert crashes["N3_901.jsonl"] == [False] * 5 + [True], "it crashes where it stops"
+    assert crashes["E1_3.jsonl"] == [False] * 6, "nobody says that this one crashes"
 
 
 def test_trials_whose_names_begin_alike_are_kept_apart(tmp_path: Path) -> None:
@@ -115,129 +105,14 @@ def test_too_few_trials_are_an_error_that_says_what_is_missing(tmp_path: Path) -
         sequor.splits_of(both, None, tmp_path / "data")
 
 
-def runs(path: Path, *records: dict[str, Any]) -> Path:
-    step = {"action": "send_money", "args": {"to": "DE77"}, "observation": "sent"}
-    made = [{"task": "Pay", "steps": [step]} | record for record in records]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(one) + "\n" for one in made), encoding="utf-8")
-    return path
-
-
-def of_toolemu(path: Path) -> list[Typed]:
-    file = toolemu.HERE / "toolemu.yaml"
-    return typed_runs(file, path, toolemu.NAMES, toolemu.is_bad, toolemu.NEEDS)
-
-
-def test_models_and_cases_of_any_name_are_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    records = [
-        {"model": f"new {n % 3}", "case": f"c{n}" if n % 2 else n, "tool_call_risk": n % 4,
-         "note": "雪"}
-        for n in range(12)
-    ]  # fmt: skip
-    path = runs(tmp_path / "data" / "x.jsonl", *records, records[0] | {"steps": []})
-    found = of_toolemu(path.parent)
-    assert "12 runs, 6 of them bad; 1 without a step left out" in capsys.readouterr().out
-    parts = toolemu.by_model_and_case(found)
-    assert sum(map(len, parts.values())) == 12 and all(parts.values())
-    assert in_order(["b", 10, "a", 9]) == [9, 10, "a", "b"]
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"tool_call_risk": None}, "x.jsonl::run=1: tool_call_risk: is missing (accepted"),
-        ({"tool_call_risk": "severe"}, "tool_call_risk: is 'severe' (accepted: a number from 0"),
-        ({"tool_call_risk": 7}, "tool_call_risk: is 7 (accepted: a number from 0"),
-        ({"model": None}, "model: is missing (accepted: the name of the model)"),
-    ],
-)  # fmt: skip
-def test_a_run_that_lacks_a_field_is_named(
-    tmp_path: Path, change: dict[str, Any], says: str
-) -> None:
-    whole: dict[str, Any] = {"model": "m", "case": 1, "tool_call_risk": 1}
-    changed = {k: v for k, v in (whole | change).items() if v is not None}
-    path = runs(tmp_path / "x.jsonl", whole)
-    with path.open("a", encoding="utf-8") as file:
-        file.write(runs(tmp_path / "y.jsonl", changed).read_text(encoding="utf-8"))
-    with pytest.raises(InputError, match=re.escape(says)):
-        of_toolemu(path)
-
-
-def test_one_model_alone_has_nothing_to_learn_from() -> None:
-    run = Typed([], [], {"model": "m", "case": 1, "task_id": 1}, bad=True)
-    groups = toolemu.by_model([run, run._replace(bad=False)])
-    with pytest.raises(InputError, match="0 runs to learn from, 0 of them bad"):
-        known_for(0, groups, None)
-    (groups, others), *rest = toolemu.splits_of([run, run._replace(bad=False)], [run]).values()
-    assert not rest and len(known_for("judged", groups, others)) == 2
-    assert list(tau.by_task([run])) == [0]
-
-
-def test_attacks_of_other_suites_are_read_and_what_is_missing_is_named(tmp_path: Path) -> None:
-    whole = {"suite": "shopping", "user_task": "u", "attack_succeeded": True}
-    path = runs(tmp_path / "x.jsonl", whole, whole | {"steps": [], "attack_succeeded": False})
-    first, idle = read_runs(path)
-    assert first.decisive is None and first.goal is None and len(first.rows) == 1
-    assert idle.calls == () and idle.rows == ()
-    with pytest.raises(InputError, match=r"2 runs of other suites .* with 0 attacks"):
-        known([idle, idle], [0, 1])
-    assert known([first, idle], [0, 1]) == [0, 1]
-    lacking = runs(tmp_path / "y.jsonl", {"suite": "banking", "user_task": "u"})
-    with pytest.raises(InputError, match=r"attack_succeeded: is missing \(accepted: true or false"):
-        list(read_runs(lacking))
-    assert whole_way(path)["steps"] > 0
-
-
-def test_models_in_one_file_of_attacks_are_settings_of_their_own(tmp_path: Path) -> None:
-    whole = {"suite": "shopping", "user_task": "u", "attack_succeeded": True}
-    path = runs(tmp_path / "x.jsonl", whole | {"model": "a"}, whole | {"model": "b"}, whole)
-    assert [one.setting for one in read_runs(path)] == ["x.jsonl: a", "x.jsonl: b", "x.jsonl"]
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"steps": None}, r"x.jsonl.*: steps: is missing \(accepted: a run like"),
-        ({"steps": [{"action": "pay", "args": ["x"]}]}, r"steps\[0\]: is no action with arguments"),
-        ("{", r"x.jsonl: line 2: is no JSON \(.*accepted: a run like"),
-    ],
-)  # fmt: skip
-def test_a_line_that_is_no_run_of_an_attack_is_named(
-    tmp_path: Path, change: Any, says: str
-) -> None:
-    whole: dict[str, Any] = {"suite": "shopping", "user_task": "u", "attack_succeeded": True}
-    path = runs(tmp_path / "x.jsonl", whole)
-    if isinstance(change, dict):
-        made = runs(tmp_path / "y" / "y.jsonl", whole | change).read_text(encoding="utf-8")
-        change = json.dumps({k: v for k, v in json.loads(made).items() if v is not None})
-    with path.open("a", encoding="utf-8") as file:
-        file.write(f"{change}\n")
-    with pytest.raises(InputError, match=says):
-        list(read_runs(path))
-
-
-def test_figures_of_other_data_are_no_published_ones(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    published = tmp_path / "results.json"
-    published.write_text('{"a": 1}', encoding="utf-8")
-    publish("mark", "a table", 2, published, tmp_path / "out" / "x", write=False, within="a")
-    assert published.read_text(encoding="utf-8") == '{"a": 1}'
-    own = tmp_path / "out" / "x" / "results.json"
-    assert json.loads(own.read_text(encoding="utf-8")) == {"a": 2}
-    assert "a table" in capsys.readouterr().out
-
-
 def test_a_command_ends_with_one_line(tmp_path: Path) -> None:
     missing = tmp_path / "nothing"
-    for main in (sequor.main, toolemu.main, tau.main):
-        with pytest.raises(SystemExit, match=f"{missing} does not exist"):
-            command(main, ["--data", str(missing), "--folder", str(tmp_path)])
+    folder = ["--folder", str(tmp_path / "out")]
+    with pytest.raises(SystemExit, match=f"{missing} does not exist"):
+        command(trials.main, ["--robot", str(missing), *folder])
     trial(tmp_path / "data" / "what.json")
     with pytest.raises(SystemExit, match=r"error: .*its scenario 'wh' is not known"):
-        command(sequor.main, ["--data", str(tmp_path / "data"), "--folder", str(tmp_path / "out")])
+        command(trials.main, ["--robot", str(tmp_path / "data"), *folder])
 
 
 def test_a_kept_model_of_other_runs_is_no_model_of_these(tmp_path: Path) -> None:
@@ -261,55 +136,6 @@ def test_a_line_of_translators_data_that_lacks_something_is_named(tmp_path: Path
         list(pairs(tmp_path))
 
 
-def chip(path: Path, **change: Any) -> Path:
-    run = {"constraint": ["avoid kitchen"], "program": ["<char0> [walk] <kitchen> (205)"],
-           "safe": True, "completed": True} | change  # fmt: skip
-    kept = {key: value for key, value in run.items() if value is not None}
-    path.write_text(json.dumps({"any": {"1": [kept]}}), encoding="utf-8")
-    return path
-
-
-def test_labelled_plans_alone_are_judged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = chip(tmp_path / "runs.json")
-    command(plans.main, ["--safety-chip", str(path), "--folder", str(tmp_path / "out")])
-    said = capsys.readouterr().out
-    assert "Safety Chip: 0 of 1 verdicts agree" in said and "| - | 1 | 1 | 0 | 1 |" in said
-    assert (tmp_path / "out" / "results.json").exists()
-    says = re.escape("runs.json: any.1[0].safe: is None (accepted: true or false)")
-    with pytest.raises(SystemExit, match=says):
-        command(plans.main, ["--safety-chip", str(chip(path, safe=None))])
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"constraint": None}, "any.1[0].constraint: is None (accepted: a list of sentences)"),
-        ({"constraint": "avoid kitchen"}, "any.1[0].constraint: is 'avoid kitchen' (accepted: a"),
-        ({"constraint": [1]}, "any.1[0].constraint: is [1] (accepted: a list of sentences)"),
-        ({"program": 7}, "any.1[0].program: is no list of actions (accepted: runs like"),
-        ("no JSON", "runs.json: is no JSON (Expecting value"),
-    ],
-)
-def test_labelled_plans_that_are_none_are_named(tmp_path: Path, change: Any, says: str) -> None:
-    path = chip(tmp_path / "runs.json")
-    if isinstance(change, str):
-        path.write_text(change, encoding="utf-8")
-    else:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        record["any"]["1"].insert(0, record["any"]["1"][0] | change)
-        path.write_text(json.dumps(record), encoding="utf-8")
-    with pytest.raises(SystemExit, match=re.escape(says)):
-        command(plans.main, ["--safety-chip", str(path), "--folder", str(tmp_path / "out")])
-
-
-def test_a_sentence_may_end_with_a_full_stop() -> None:
-    assert rule_of("You can only go to bathroom twice.") == rule_of(
-        "you can only go to bathroom twice"
-    )
-
-
 def test_a_chain_of_another_kind_is_named(tmp_path: Path) -> None:
     chain: dict[str, Any] = {"states": ["00"], "transition_probs": {}, "state_interpret": {}}
     (tmp_path / "model.json").write_text(json.dumps(chain))
@@ -324,7 +150,7 @@ def test_a_chain_of_another_kind_is_named(tmp_path: Path) -> None:
 def test_one_scene_has_no_other_to_learn_from(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     with pytest.raises(FileNotFoundError, match="holds no CommonRoad scene"):
-        real.study_ngsim(tmp_path / "data", tmp_path / "out")
+        trials.traffic(tmp_path / "data", tmp_path / "out")
     car = "".join(
         f"<state><time><exact>{k}</exact></time><position><point><x>{k}</x><y>0</y></point></position>"
         "<orientation><exact>0</exact></orientation><velocity><exact>10</exact></velocity></state>"
@@ -338,9 +164,7 @@ def test_one_scene_has_no_other_to_learn_from(tmp_path: Path) -> None:
         "</dynamicObstacle></commonRoad>"
     )
     with pytest.raises(InputError, match=r"1 scene with a car .*three or more"):
-        real.study_ngsim(tmp_path / "data", tmp_path / "out")
-    with pytest.raises(InputError, match=r"1 scene with a car .*three or more"):
-        trials.traffic(tmp_path / "data", tmp_path / "out", None)
+        trials.traffic(tmp_path / "data", tmp_path / "out")
 
 
 def test_sentences_with_any_line_break_and_answers_of_any_kind_are_read(tmp_path: Path) -> None:
@@ -379,30 +203,3 @@ def test_a_formula_of_other_propositions_is_read_and_one_that_cannot_be_is_told(
     found = of_pairs(rows)["Lang2LTL"]
     assert (found["formulas"], found["not read"], found["disagreements"]) == (4, 1, 0)
     assert "G & a" in capsys.readouterr().err
-
-
-def test_what_is_too_short_or_of_another_kind_is_no_segment(tmp_path: Path) -> None:
-    for name, columns in (("speed", 1), ("radar", 7)):
-        folder = tmp_path / "processed_log" / "CAN" / name
-        folder.mkdir(parents=True)
-        for kind, values in (("t", np.arange(30.0)), ("value", np.ones((30, columns)))):
-            with (folder / kind).open("wb") as file:
-                np.save(file, values)
-    with pytest.raises(InputError, match=r"is 29 s long \(accepted: more than the 40 s"):
-        write_bags(tmp_path, tmp_path / "out")
-    assert [path.exists() for path in write_bags(tmp_path, tmp_path / "out", 20.0)] == [True, True]
-    write_bags(tmp_path, tmp_path / "out", 20.0)  # once more into the same folder
-    for name, values, says in (
-        ("value", np.ones((30, 3)), r"radar: has 30 rows of 3 values \(accepted: rows of 7"),
-        ("value", np.full((30, 7), np.nan), r"radar: has 0 rows of 7 values"),
-        ("value", np.ones((30, 7)), ""),
-        ("t", np.where(np.arange(30) == 5, np.nan, np.arange(30.0)), ""),
-        ("t", np.arange(30.0)[::-1], r"radar: t: is 28.0 after 29.0 \(accepted: times that do not"),
-    ):
-        with (folder / name).open("wb") as file:
-            np.save(file, values)
-        if not says:
-            assert all(path.exists() for path in write_bags(tmp_path, tmp_path / "out", 20.0))
-            continue
-        with pytest.raises(InputError, match=says):
-            write_bags(tmp_path, tmp_path / "out")

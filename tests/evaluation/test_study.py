@@ -1,4 +1,4 @@
-"""The figures of evaluation/study, made from the sample recordings: no SUMO is needed here."""
+"""The seven scenarios: rivals, passes and jobs; no SUMO is needed here."""
 
 from __future__ import annotations
 
@@ -12,20 +12,13 @@ import pytest
 
 pytest.importorskip("rtamt", reason="the study's rivals need RTAMT")
 
-from evaluation.harness.page import replaced
-from evaluation.harness.runs import learn_from, pass_over, with_risk
+from evaluation.harness.runs import pass_over
 from evaluation.study import record, rivals
-from evaluation.study.analysis import judge
 from evaluation.study.study import disagreements, jobs_for
-from evaluation.study.table import MARK, document, readable
 from evaluation.sumo.simulation import Frame
-from forewarn.assessment.replay import Replaying, replay
 from forewarn.config import load_spec
 from forewarn.errors import RecordingError
-from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import compile_spec
-from forewarn.monitoring.build import build_monitor
-from forewarn.recordings import open_recording
 
 MONITOR = """
 version: 1
@@ -55,47 +48,6 @@ def monitor_file(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return file
 
 
-@pytest.fixture(scope="module")
-def figures(repository: Path, monitor_file: Path) -> dict[str, object]:
-    folder = repository / "evaluation" / "sumo" / "recordings"
-    line = rivals.Law(
-        "line >= 0",
-        lambda s: {"line": np.where(s["must_stop"] > 0, s["stop_line_distance"] - 1, 1000.0)},
-    )
-    against = rivals.Rivals(line, (rivals.Quantity("brake_needed"),))
-    train = [folder / f"train_{i}" for i in (1, 2, 3)]
-    return judge(monitor_file, against, 6.0, train, [folder / "held_out"])
-
-
-def test_every_monitor_is_judged_on_the_same_violations(figures: dict[str, object]) -> None:
-    rows = figures["rows"]
-    assert isinstance(rows, list)
-    assert {row["violations"] for row in rows} == {1}  # the red light of held_out at 32.1 s
-    assert len({row["hours"] for row in rows}) == 1
-    names = [row["monitor"] for row in rows]
-    assert names.count("Forewarn") == 4
-    assert names.count("robustness") == 4
-    assert names.count("rule broken") == 1
-    assert names[-1] == "single: brake_needed"
-
-
-def test_risks_that_are_looked_up_are_those_of_the_monitor_to_the_bit(
-    monitor_file: Path, repository: Path
-) -> None:
-    compiled = compile_spec(load_spec(monitor_file))
-    folder = repository / "evaluation" / "sumo" / "recordings"
-    model = learn([folder / "train_3"], compiled.spec, compiled.abstraction).model
-    counted = learn_from(compiled, [pass_over(compiled, folder / "train_3")])
-    assert counted.states == model.states
-    assert (counted.counts != model.counts).nnz == 0
-    (found,) = with_risk(compiled, counted, [pass_over(compiled, folder / "held_out")])
-    with open_recording(folder / "held_out") as recording:
-        run = replay(Replaying(build_monitor(compiled, model)), recording)
-    for name in ("probability", "in_model", "violation", "status", "state"):
-        ours, theirs = getattr(found.tracks[0], name), getattr(run.tracks[0], name)
-        assert ours.tobytes() == theirs.tobytes(), name
-
-
 def test_what_a_pass_over_a_trace_gave_is_kept_for_its_monitor_file_and_content(
     monitor_file: Path, tmp_path: Path
 ) -> None:
@@ -119,29 +71,6 @@ def test_what_a_pass_over_a_trace_gave_is_kept_for_its_monitor_file_and_content(
     path.write_text("another run\n", encoding="utf-8")
     with pytest.raises(RecordingError):
         pass_over(compiled, path)
-
-
-def test_a_reactive_monitor_foresees_nothing(figures: dict[str, object]) -> None:
-    (row,) = (row for row in figures["rows"] if row["monitor"] == "rule broken")  # type: ignore[attr-defined]
-    assert row["detected"] == 0
-    assert row["false_alarms"] == 0
-    assert row["lead_mean"] is None
-
-
-def test_the_red_light_of_the_held_out_sample_is_foreseen(figures: dict[str, object]) -> None:
-    rows = [row for row in figures["rows"] if row["monitor"] == "Forewarn"]  # type: ignore[attr-defined]
-    assert rows[0]["threshold"] == "0.3"
-    assert rows[0]["detected"] == 1
-    assert rows[0]["lead_median"] > 0.5
-
-
-def test_the_tables_name_every_monitor_and_every_figure(figures: dict[str, object]) -> None:
-    versions = {"forewarn": "x", "sumo": "1.0", "numpy": "2", "rtamt": "0", "python": "3"}
-    text = document({"versions": versions, "scenarios": {"s2": json.loads(json.dumps(figures))}})
-    assert "| s2 | red, straight on" in text
-    for row in readable(figures["rows"]):  # type: ignore[arg-type]
-        assert f"| {row['monitor']} |" in text
-    assert "| < 0.4 |" in text
 
 
 @pytest.mark.parametrize("name", sorted(rivals.SCENARIOS))
@@ -211,29 +140,3 @@ def test_training_and_test_runs_share_the_number_that_is_asked_for() -> None:
     jobs = jobs_for(80)
     assert {job.scenario for job in jobs} == set(rivals.SCENARIOS)
     assert {(job.part, job.runs) for job in jobs} == {("train", 50), ("test", 30)}
-
-
-def test_the_page_has_the_figures(repository: Path) -> None:
-    folder = repository / "evaluation"
-    results = json.loads((folder / "study" / "results.json").read_text(encoding="utf-8"))
-    page = (folder / "RESULTS.md").read_text(encoding="utf-8")
-    assert replaced(page, MARK, document(results)) == page
-    errors = [
-        scenario["calibration"]["expected_error"] for scenario in results["scenarios"].values()
-    ]
-    assert f"right on average (expected error {min(errors):.3f} to {max(errors):.3f})" in page
-    learned = [results["scenarios"][name]["violations_in_training"] for name in ("s4", "s2")]
-    assert "With {} or {} violations to learn from".format(*learned) in page
-
-
-def test_robustness_has_the_most_false_alarms_where_the_page_says_so(repository: Path) -> None:
-    results = json.loads(
-        (repository / "evaluation" / "study" / "results.json").read_text(encoding="utf-8")
-    )
-    for name, figures in results["scenarios"].items():
-        rates = {
-            (row["monitor"], row["threshold"]): row["false_alarms_per_hour"]
-            for row in figures["rows"]
-        }
-        others = [rate for (monitor, _), rate in rates.items() if monitor != "robustness"]
-        assert (rates["robustness", "-1.2"] > max(others)) == (name != "s1"), name

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bounds_coverage import RECORDINGS, coverage
+from hidden_worlds import HORIZON, STATES, TICKS, World
 from scipy.special import expit
 from scipy.stats import binomtest
 
-from evaluation.bounds.clustered import RECORDINGS, coverage
-from evaluation.bounds.worlds import HORIZON, STATES, TICKS, World
 from forewarn.learning.estimates.clustered import steps_to_violation
 from forewarn.learning.estimates.shares import share_bounds, tally
 from forewarn.logic.automaton import Automaton
 
 LEAST = 0.9
-"""Of nominal 95 %; what the tables in `evaluation/bounds` show is more."""
+"""Of nominal 95 %; with more worlds it is more (`evaluation/RESULTS.md`)."""
 
 
 @pytest.mark.parametrize("recordings", [1, 5, 30])
