@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pickle
+import re
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -21,6 +25,9 @@ from tests import bags
 pytestmark = pytest.mark.clocked
 
 
+LINE = b'{"t": 0.0, "gap": 1}\n'
+
+
 class Silent(SimpleHTTPRequestHandler):
     """Serves a folder, and says nothing of it; paths that begin with a status answer with it."""
 
@@ -29,7 +36,27 @@ class Silent(SimpleHTTPRequestHandler):
         first = self.path.split("/")[1]
         if first in ("401", "500"):
             return self.send_error(int(first))
+        if first == "endless":
+            return self.send_for_ever()
         return super().send_head()
+
+    def send_for_ever(self) -> None:
+        """Send without an end, or drop by drop; a range is said to be one."""
+        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        self.send_response(206 if asked else 200)
+        if self.command == "HEAD" and "unknown" not in self.path:
+            self.send_header("Content-Length", "1000")
+        self.end_headers()
+        block = b"x" if "slow" in self.path else LINE * 50_000
+        if asked and "whole" in self.path:  # only whoever asks for all of it gets no end
+            self.wfile.write((LINE * 100)[int(asked[1]) : int(asked[2]) + 1])
+            return
+        self.close_connection = True
+        with contextlib.suppress(OSError):
+            while self.command != "HEAD":
+                self.wfile.write(block)
+                if block == b"x":
+                    self.server.drops.wait(0.05)  # type: ignore[attr-defined]
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""
@@ -40,8 +67,10 @@ def site(tmp_path: Path) -> Iterator[str]:
     folder = tmp_path / "site"
     folder.mkdir()
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Silent, directory=str(folder))) as server:
+        server.drops = threading.Event()  # type: ignore[attr-defined]
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
+        server.drops.set()  # type: ignore[attr-defined]
         server.shutdown()
 
 
@@ -110,6 +139,51 @@ def test_errors_name_the_status_and_no_secret(
     told = "".join(result.stderr.split("\n"))
     assert path in told and said in told
     assert "SECRET" not in result.stderr + result.stdout
+
+
+BOUNDED = """
+import resource, sys
+from forewarn.cli.main import main
+from forewarn.files import web
+web.GRACE = float(sys.argv.pop(1))
+code = main(sys.argv[1:])
+assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1 << 20, "a GB"
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "grace", "said"),
+    [
+        ("run.jsonl", 60, "the server sends more than 1000 bytes"),
+        ("whole.jsonl", 60, "it has more than the 1000 bytes that were told"),
+        ("unknown.jsonl", 60, "its server does not tell how long it is"),
+        ("run.mcap", 60, "the server sends more than 1000 bytes"),
+        ("run*.mcap", 60, "the server sends more than 268435456 bytes"),
+        ("slow.jsonl", 0.5, "the server sends less than 10000 bytes a second"),
+        ("slow.mcap", 0.5, "the server sends less than 10000 bytes a second"),
+    ],
+)
+def test_an_answer_without_an_end_is_read_no_further_than_it_should_be_long(
+    packages: dict[str, str],
+    site: str,
+    corridor_run: Any,
+    tmp_path: Path,
+    path: str,
+    grace: float,
+    said: str,
+) -> None:
+    arguments = (f"{site}/endless/{path}", "-c", corridor_run.config, "-o", tmp_path / "m.json")
+    done = subprocess.run(
+        [sys.executable, "-c", BOUNDED, str(grace), "learn", *map(str, arguments), "-j", "1"],
+        env=packages,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 2, done.stderr
+    assert said in " ".join(done.stderr.split())
+    assert f"{site}/endless/{path}" in "".join(done.stderr.split())
 
 
 def test_a_signed_url_is_read_and_its_signature_is_kept_nowhere(

@@ -94,7 +94,12 @@ class RemotePath(PosixPath):
         try:
             from fsspec.core import url_to_fs
 
-            system, path = url_to_fs(self.url)
+            options = {}
+            if self.url.startswith(WEB):
+                from forewarn.files.web import client
+
+                options["get_client"] = client
+            system, path = url_to_fs(self.url, **options)
         except (ImportError, ValueError) as error:
             raise InputError(
                 f"cannot be read here: {without_secrets(str(error))}",
@@ -204,10 +209,17 @@ class RemotePath(PosixPath):
                 write(system, draft)
                 system.mv(draft, path)
 
-    def copy_to(self, target: Path) -> None:
-        """Copy the file to this machine."""
+    def copy_to(self, target: Path, most: int) -> None:
+        """Copy the file to this machine; raises OSError if it has more than `most` bytes."""
+
+        def check(size: int | None, value: int, **_: Any) -> None:
+            if value > most:
+                raise OSError(errno.EFBIG, f"it has more than the {most} bytes that were told")
+
         with self._store() as (system, path):
-            system.get_file(path, str(target))
+            from fsspec.callbacks import Callback
+
+            system.get_file(path, str(target), callback=Callback(hooks={"most": check}))
         _count(target.stat().st_size)
 
     def ranges(self, wanted: Sequence[tuple[int, int]]) -> list[bytes]:
@@ -245,6 +257,8 @@ class RemoteFile(io.RawIOBase):
     """A file that is read by ranges of a URL."""
 
     def __init__(self, path: RemotePath) -> None:
+        if path.details().get("size") is None:
+            raise OSError(errno.EIO, "its server does not tell how long it is")
         self._path = path
         self._size = path.stat().st_size
         self._position = 0

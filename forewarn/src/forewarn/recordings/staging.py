@@ -45,7 +45,7 @@ class Staged:
             self._bytes += size
         target = Path(self._folder.name) / path.name
         try:
-            path.copy_to(target)
+            path.copy_to(target, size)
         except OSError as error:
             raise RecordingError(f"cannot be copied ({error.strerror})", file=path) from error
         return target
