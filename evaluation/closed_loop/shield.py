@@ -221,7 +221,7 @@ def row_of(name: str, found: Mapping[str, Any], seeds: str) -> Row:
         name,
         f"{found['collisions']} collisions, {found['red_lights']} red lights, {found['late']} "
         f"late; {', '.join(said)}; intervening {found['intervened_share']:.0%} of the time",
-        "; ".join(ends),
+        "; ".join(filter(None, ends)),
         f"{found['trips']} trips of 1 km, seeds {seeds}",
     )
 

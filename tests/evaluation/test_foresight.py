@@ -13,15 +13,12 @@ pytest.importorskip("sklearn", reason="boosting is a rival")
 pytest.importorskip("rtamt", reason="the study's rivals need RTAMT")
 
 from evaluation.foresight import study, trials
-from evaluation.foresight.study import Question, ahead, answer, question_of, row_of
+from evaluation.foresight.study import ahead, question_of
 from evaluation.harness.classifiers import LAGS, Floats, logistic, with_history
 from evaluation.harness.runs import Pass, pass_over
-from evaluation.study.rivals import SCENARIOS, Quantity
+from evaluation.study.rivals import SCENARIOS
 from forewarn.assessment.comparison import Estimate, Judged
 from forewarn.assessment.tradeoff import Point
-from forewarn.config import load_spec
-from forewarn.learning import danger_fit
-from forewarn.logic.specification import compile_spec
 from tests.evaluation.falls import write_monitor, write_run
 
 
@@ -81,29 +78,6 @@ def test_a_lead_counts_if_it_is_no_chance_or_large() -> None:
         "sure: area by 0.0090",
         "large: area by 0.0300, maybe chance",
     ]
-
-
-@pytest.mark.slow
-def test_all_are_judged_on_the_same_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = write_monitor(tmp_path / "hand.yaml")
-    compiled = compile_spec(load_spec(file))
-    runs = [write_run(tmp_path / "runs" / f"{seed}.jsonl", seed) for seed in range(36)]
-    question = Question(file, compiled, "stands", [Quantity("lean")], runs[:24], runs[24:])
-    monkeypatch.setattr(study, "RESAMPLES", 20)
-    monkeypatch.setattr(danger_fit, "MOST_TREES", 25)
-    passes = [[pass_over(compiled, path) for path in some] for some in (runs[:24], runs[24:])]
-    found = answer(question, 24, (passes[0], passes[1]), tmp_path / "work")
-    names = [row["name"] for row in found["rows"]]
-    assert names[:2] == ["Forewarn", "chain"] and names[-1] == "lean" and len(names) == 6
-    assert found["judged"] == 12 and found["violations"] > 3
-    ours, chain, *others = (row["area"][0] for row in found["rows"])
-    assert ours > chain and ours > 0.7 and min(others) > 0.7
-    row = row_of("it", found)
-    assert (row.question, row.data) == (
-        "it, 24 recordings",
-        f"12 runs, {found['violations']} violations",
-    )
-    assert f"area {ours:.3f} (chain {chain:.3f}, " in row.answer
 
 
 def test_each_part_is_judged_by_what_the_others_taught(tmp_path: Path) -> None:

@@ -115,9 +115,8 @@ def test_a_chain_may_begin_anywhere_and_never_leave_a_state(tmp_path: Path) -> N
         chains.load(tmp_path)
 
 
-def test_logs_are_found_by_what_their_names_say(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def write_logs(folder: Path, tasks: Path) -> Path:
+    """Write runs of one task as AgentSpec's logs have them; return the file of tasks."""
     state = [{"objectType": "Lämp", "isToggled": True}]
     done = {"action": "find lamp", "success": True, "message": "", "errorMessage": ""}
     step = {"action": {"tool": "controller", "input": "find lamp"}, "observation": done}
@@ -126,13 +125,21 @@ def test_logs_are_found_by_what_their_names_say(
         "unsafe_runs_2.jsonl": run, "safe_more.jsonl": run, "safe_controlled_x.jsonl": run,
         "unsafe_x_eval.jsonl": run | {"eval": [1.0]}, "notes.jsonl": run,
     }  # fmt: skip
+    for place in (folder, tasks):
+        place.mkdir(parents=True, exist_ok=True)
     for name, record in files.items():
-        (tmp_path / name).write_text(json.dumps(record) + "\n\n")
-    tasks = tmp_path / "tasks"
-    tasks.mkdir()
+        (folder / name).write_text(json.dumps(record) + "\n\n")
     task = {"instruction": "Burn.", "note": "a\u2028b", "final_state": state}
     path = tasks / "unsafe_detailed_7.jsonl"
     path.write_text(json.dumps(task, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path
+
+
+def test_logs_are_found_by_what_their_names_say(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = tmp_path / "tasks"
+    path = write_logs(tmp_path, tasks)
     found = logs.study(tmp_path, tasks)
     assert (found["rules"], found["unsafe"]["runs"], found["safe"]["runs"]) == (1, 1, 1)
     assert found["simulator"]["runs"] == 1
