@@ -220,7 +220,7 @@ def row_of(name: str, found: Mapping[str, Any], seeds: str) -> Row:
     return Row(
         name,
         f"{found['collisions']} collisions, {found['red_lights']} red lights, {found['late']} "
-        f"late; {', '.join(said)}; intervening {found['intervened_share']:.0%} of the time",
+        f"late; {', '.join(said)}; intervening {found['intervened_share']:.0%}",
         "; ".join(filter(None, ends)),
         f"{found['trips']} trips of 1 km, seeds {seeds}",
     )

@@ -57,8 +57,8 @@ def exact_rows(found: dict[str, Any]) -> Iterator[Row]:
         answer = f"{_said(one['unsafe'], one['completed'])}{_right(one, none)}"
         if published:
             unsafe, completed = (figure / 100 for figure in THEIRS[published])
-            answer += f"; ProbGuard's table: {_said(unsafe, completed)}"
-        yield Row(f"ProbGuard's chains: {name}", answer, "exact", data)
+            answer += f"; theirs {_said(unsafe, completed)}"
+        yield Row(f"Chains, {name}", answer, "exact", data)
 
 
 def _said(unsafe: float, completed: float) -> str:
@@ -91,7 +91,7 @@ def halves_rows(found: dict[str, Any]) -> Iterator[Row]:
             continue
         ends = [[100 * end for end in row[f"{key}_interval"]] for key in ("unsafe", "completed")]
         yield Row(
-            f"Chains of half of the counts, judged on the other half: {words[kind]}, "
+            f"Half of the counts judged on the other half, {words[kind]}, "
             f"{'at' if kind == 'stop' else 'price'} {price}",
             _said(row["unsafe"], row["completed"]),
             " %; ".join(between(end, "{:.2f}") for end in ends) + " %",
@@ -112,7 +112,7 @@ def logs_rows(found: dict[str, Any]) -> Iterator[Row]:
     for name, entry in named.items():
         value = f"{percent(entry['count'] / entry['of'])} %" if entry["of"] else "-"
         ends = between([100 * entry["lower"], 100 * entry["upper"]], "{:.1f}")
-        data = f"{entry['count']} of {entry['of']} runs in AI2-THOR"
+        data = f"{entry['count']} of {entry['of']} runs"
         yield Row(f"Real logs: {name}", value, f"{ends} %, exact", data)
 
 

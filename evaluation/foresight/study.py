@@ -183,7 +183,7 @@ def trained(
     for label, features, fit in (
         ("logistic regression", now, logistic),
         ("boosting", now, boosting),
-        ("boosting, 1 s of history", past, boosting),
+        ("boosting with history", past, boosting),
     ):
         chance: Chance = fit(*examples(question.name, training, features))
         yield scored(label, question, judged, [chance(features(one)) for one in judged], True)
@@ -299,12 +299,12 @@ def row_of(name: str, item: Mapping[str, Any]) -> Row:
     chain = next(row for row in others if row["name"] == CHAIN)
     rival = f"{brier['name']} {shown(brier['brier'][0], '{:.4f}')}"
     warned = f"{lead['name']} {lead['leads'][0] or 0.0:.2f} s"
-    leaders = "; ".join(item["ahead"]) or "nobody"
+    leaders = f", ahead: {'; '.join(item['ahead'])}" if item["ahead"] else ""
     return Row(
         f"{name}, {item['size']} recordings",
         f"area {shown(ours['area'][0])} (chain {shown(chain['area'][0])}, {area['name']} "
         f"{shown(area['area'][0])}), Brier {shown(ours['brier'][0], '{:.4f}')} ({rival}), lead "
-        f"{ours['leads'][0] or 0.0:.2f} s ({warned}), ahead: {leaders}",
+        f"{ours['leads'][0] or 0.0:.2f} s ({warned}){leaders}",
         between(ours["area"][1:]),
         f"{item['judged']} runs, {item['violations']} violations",
     )

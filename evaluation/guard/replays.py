@@ -230,7 +230,7 @@ def main(
     """
     found = {}
     if agentdojo_folder is not None:
-        found["AgentDojo (the rule was made on these runs)"] = agentdojo(
+        found["AgentDojo (rule made on these runs)"] = agentdojo(
             play_all(HERE / "orders.yaml", agentdojo_folder, DOJO)
         )
     if toolemu_folder is not None:

@@ -28,8 +28,8 @@ HEAD = ("What was asked", "What came out", "95 % interval", "Data")
 INTRODUCTION = """# What the studies found
 
 One row for each question. `python -m evaluation.harness.page` makes this page from `results.json`;
-a study adds its rows with `--write`. A command runs at the commit that its section names; studies
-that are no longer in the repository are there as well.
+a study adds its rows with `--write`. A command runs at the commit beside it; studies that are no
+longer in the repository are there as well.
 
 Terms are those of [tuning](../docs/howto/tuning.md#reading-the-table). *Area* is that under
 precision and recall over ticks. A *lead* is the time from the start of the alert that is on to the
@@ -130,15 +130,24 @@ def _commit() -> tuple[str, str]:
 
 
 def page_of(rows: Sequence[Mapping[str, str]]) -> str:
-    """Return the page: a section for each study, a table for each command and commit."""
+    """Return the page: a section for each study, with its commands and a table."""
     parts = [INTRODUCTION]
     for study, some in groupby(rows, key=lambda row: row["study"]):
-        parts.append(f"## {study}\n")
-        for made, same in groupby(some, key=lambda row: [row[key] for key in Made._fields]):
-            _, command, date, commit = made
-            parts.append(f"`{command}`, {date}, {commit}\n")
-            parts.append(table(HEAD, [[row[key] for key in Row._fields] for row in same]))
+        parts.append(f"## {study}\n\n{_section(list(some))}")
     return "\n".join(parts)
+
+
+def _section(rows: Sequence[Mapping[str, str]]) -> str:
+    """Return commands and rows; where there are several commands, rows have their numbers."""
+    made = [Made(*(row[key] for key in Made._fields)) for row in rows]
+    numbers = {one: str(number) for number, one in enumerate(dict.fromkeys(made), 1)}
+    cells = [[row[key] for key in Row._fields] for row in rows]
+    said = [f"`{one.command}`, {one.date}, {one.commit}\n" for one in numbers]
+    if len(numbers) == 1:
+        return f"{said[0]}\n{table(HEAD, cells)}"
+    cells = [[*row, numbers[one]] for row, one in zip(cells, made, strict=True)]
+    said = [f"{number}. {text}" for number, text in zip(numbers.values(), said, strict=True)]
+    return f"{''.join(said)}\n{table([*HEAD, 'By'], cells)}"
 
 
 def write_json(path: Path, found: Any) -> None:

@@ -151,7 +151,7 @@ def test_households_are_judged(
     write_logs(tmp_path / "D" / "agents" / "agentspec_embodied", tmp_path / "D" / "safeagentbench")
     run("evaluation.embodied.study", "--data", "D", monkeypatch=monkeypatch, folder=tmp_path)
     said = capsys.readouterr().out
-    assert "| ProbGuard's chains: nobody intervenes | 16.67 % unsafe" in said
+    assert "| Chains, nobody intervenes | 16.67 % unsafe" in said
     assert "| Real logs: runs of unsafe tasks that any of 1 rules stops | 0.0 % |" in said
 
 
