@@ -249,6 +249,43 @@ def test_goals_pass_or_are_refused_with_a_reason(
     replays(record)
 
 
+@pytest.mark.parametrize("choice", ["block", "pass"])
+def test_a_goal_of_which_it_is_not_known_whether_it_breaks_a_rule(
+    run: Run,
+    probe: Probe,
+    server: Server,
+    client: Client,
+    refusals: list[Intervention],
+    tmp_path: Path,
+    choice: str,
+) -> None:
+    record = tmp_path / "record.mcap"
+    rule = f"  slow: {{formula: always(not fast), intervention: REPLAN, on_unknown: {choice}}}\n"
+    text = MONITOR.replace("guards:", f"{rule}guards:").replace(
+        "  open: door", "  fast: \"wanted == 'move' and float(objects[0]) > 5\"\n  open: door"
+    )
+    process = run(text=text, record=str(record))
+    client.greet()
+    status, result = client.result(client.sent("move", "9"))
+    assert status == ABORTED and result.text.startswith("slow: this goal breaks the rule")
+    for objects in ([], ["nine"]):
+        handle = client.sent("move", *objects)
+        if choice == "block":
+            status, result = client.result(handle)
+            assert status == ABORTED and result.text.startswith("slow: it is not known"), objects
+            assert "fast is unknown" in result.text
+            probe.wait(lambda: "not known" in refusals[-1].reason, "a message about the refusal")
+            probe.wait_for_status("guard arm", "OK", "refused: slow")
+        else:
+            server.goal().execute()
+            assert client.result(handle)[0] == DONE
+    handle = client.sent("move", "3")
+    server.goal().execute()
+    assert client.result(handle)[0] == DONE and not server.goals
+    assert process.stop() == 0, process.output
+    replays(record)
+
+
 def test_requests_to_cancel_and_several_goals_at_once(
     run: Run, probe: Probe, server: Server, client: Client
 ) -> None:

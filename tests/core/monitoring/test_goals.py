@@ -74,6 +74,29 @@ def test_a_certain_violation_is_refused_and_nothing_is_remembered() -> None:
     assert not refuses(calm) and calm.property == ""
 
 
+@pytest.mark.parametrize(
+    ("choice", "action", "refused"),
+    [("block", "REPLAN", True), ("ask", "ASK", True), ("pass", "NONE", False)],
+)
+def test_a_goal_of_which_it_is_not_known_whether_it_breaks_a_rule(
+    choice: str, action: str, refused: bool
+) -> None:
+    heavy = """forbidden: "goal != '' and float(goal) > 5\""""
+    text = TEXT.replace("forbidden: goal == 'fly'", heavy)
+    text = text.replace("description: Stay on it.", f"on_unknown: {choice}")
+    found = judge_goal(watching(text), 5, "/go/goal", payload("seven"))
+    assert (found.action, found.certain, refuses(found)) == (action, False, refused)
+    assert found.unknown == ("ground: forbidden is unknown (a text that is no number)",)
+    assert refuses(judge_goal(watching(text), 5, "/go/goal", payload("7")))
+    assert not refuses(judge_goal(watching(text), 5, "/go/goal", payload("3")))
+
+
+def test_what_is_not_known_anyway_does_not_speak_against_a_goal() -> None:
+    watch = watching(TEXT.replace("hot: {timeout: never, default: false}", "hot: {timeout: 0.1}"))
+    assert not refuses(judge_goal(watch, 5, "/go/goal", payload("walk")))
+    assert refuses(judge_goal(watch, 5, "/go/goal", payload("fly")))
+
+
 def test_what_happens_anyway_does_not_speak_against_a_goal() -> None:
     watch = watching()
     watch.accept("names", 500_000_000, {"hot": True})
