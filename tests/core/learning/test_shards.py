@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections import Counter
 from dataclasses import replace
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from forewarn.assessment.outcome_counts import watch_for
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
-from forewarn.errors import ModelError, RecordingError
+from forewarn.errors import InputError, ModelError, RecordingError
 from forewarn.learning.executors import Executor, local
 from forewarn.learning.pipeline import Learned, Sum, learn
 from forewarn.learning.recording_report import RecordingReport, Watched
@@ -142,6 +143,23 @@ def test_a_renamed_recording_keeps_its_shard_and_has_its_new_name(tmp_path: Path
 
 def damaged(data: bytes) -> list[bytes]:
     return [b"", data[:-1], data[:40], data[:-3] + bytes([data[-3] ^ 1]) + data[-2:], b"x" + data]
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "an endless file"])
+def test_what_is_no_shard_is_read_no_further_than_a_shard_may_be_long(
+    tmp_path: Path, kind: str
+) -> None:
+    paths, store = traces(tmp_path, 1), tmp_path / "store"
+    learned(paths, store)
+    (path,) = files(store)
+    path.unlink()
+    if kind == "a pipe":
+        os.mkfifo(path)
+    else:
+        with path.open("wb") as file:
+            file.truncate(1 << 40)  # takes no space on the disk
+    with pytest.raises(InputError, match="pipe" if kind == "a pipe" else "is no shard"):
+        ShardStore(store).get(path.parent.name + path.stem)
 
 
 @pytest.mark.parametrize("way", range(5))

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forewarn.errors import InputError, ModelError
+from forewarn.files.inputs import open_plain
 from forewarn.files.outputs import write_bytes
+from forewarn.files.remote import RemotePath
 from forewarn.learning.recording_report import RecordingReport
 from forewarn.learning.shard_files import pack, unpack
+from forewarn.models.checked_json import MAX_BYTES
 
 SUFFIX = ".shard"
 
@@ -37,7 +40,7 @@ class ShardStore:
         """Return a shard, None if there is none; raises InputError if it cannot be used."""
         path = self.path(key)
         try:
-            return unpack(path.read_bytes())
+            return unpack(_content(path))
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -53,3 +56,11 @@ class ShardStore:
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror or error}", file=path) from error
         write_bytes(path, pack(report))
+
+
+def _content(path: Path) -> bytes:
+    """Return what a shard holds; of a longer file only as much as tells that it is none."""
+    if isinstance(path, RemotePath):
+        return path.read_bytes()
+    with open_plain(path) as file:
+        return file.read(MAX_BYTES + 1)
