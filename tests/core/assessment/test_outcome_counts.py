@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.assessment.outcome_counts import LAGS, OutcomeWatcher, watch_for
+from forewarn.assessment.outcome_counts import LAGS, EndWatcher, OutcomeWatcher, watch_for
 from forewarn.config import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigErrors, ModelError
@@ -23,6 +23,7 @@ from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models import load_model, merge_models, save_model
 from forewarn.models.file import ESTIMATED, _checksum, canonical
+from forewarn.models.run_ends import RunEnd
 from forewarn.models.shards import ENDED, VIOLATED, bin_of, judged_in, logit_of
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.step import Monitor, MonitorState
@@ -83,10 +84,29 @@ def usable(verdict: Verdict) -> bool:
     )
 
 
+def runs_of(verdicts: list[Verdict]) -> list[list[Verdict]]:
+    """Cut a recording where a tick is missing or nothing is monitored."""
+    found: list[list[Verdict]] = [[]]
+    for verdict in verdicts:
+        active = verdict.properties[0].status is not PropertyStatus.INACTIVE
+        if found[-1] and (not active or verdict.tick != found[-1][-1].tick + 1):
+            found.append([])
+        if active:
+            found[-1].append(verdict)
+    return [run for run in found if run]
+
+
 def what_follows(
-    monitor: Monitor, moment: Moment, rest: list[Snapshot], steps: int
+    monitor: Monitor,
+    moment: Moment,
+    rest: list[Snapshot],
+    steps: int,
+    closing: frozenset[int] = frozenset(),
 ) -> tuple[str, Verdict | None]:
-    """Look on for so many steps: violated, ended, arrived, or unknown."""
+    """Look on for so many steps: violated, ended, arrived, or unknown.
+
+    A violation at one of the ticks in `closing` ends the run.
+    """
     state, verdict = moment
     before = verdict.tick
     told = ""
@@ -99,37 +119,62 @@ def what_follows(
         ended = verdict.observation.ended
         told = told or ("violated" if violated else "ended" if ended else "")
         steps -= 1
-        if ended or not steps:
+        if ended or not steps or (violated and snapshot.tick in closing):
             return told or "arrived", verdict
     return "unknown", None
 
 
-@given(st.sampled_from(FORMULAS), RUNS)
+@given(st.sampled_from(FORMULAS), RUNS, st.booleans())
 def test_outcomes_are_those_of_every_prefix_replayed(
-    formula: str, run: list[tuple[int, tuple[Any, ...]]]
+    formula: str, run: list[tuple[int, tuple[Any, ...]]], concluded: bool
 ) -> None:
     ticks = np.cumsum([gap for gap, _ in run]).tolist()
     snapshots = [Snapshot(tick, values) for tick, (_, values) in zip(ticks, run, strict=True)]
     spec = compiled(formula)
-    watcher, monitor = OutcomeWatcher(spec), build_monitor(spec, None)
+    watcher, light = OutcomeWatcher(spec), EndWatcher(spec)
+    monitor = build_monitor(spec, None)
+    state, verdicts = monitor.start(), list[Verdict]()
     for snapshot in snapshots:
-        watcher.add(snapshot)
-    codes, found = watcher.result()
+        state, verdict = monitor.step(state, snapshot)
+        verdicts.append(verdict)
+        watcher.add(snapshot, verdict.observation)
+        light.add(snapshot, verdict.observation)
+    codes, found, ends = watcher.result()
+    told = runs_of(verdicts)
+    violated = [[v.properties[0].violation for v in part] for part in told]
+    assert (
+        ends["p"]
+        == light.result().ends["p"]
+        == tuple(
+            RunEnd(
+                len(hits), tuple(i for i, hit in enumerate(hits) if hit and not (i and hits[i - 1]))
+            )
+            for hits in violated
+        )
+    )
     (outcomes,) = found.values()
+    closing = frozenset[int]()
+    if concluded:
+        outcomes = outcomes.concluded
+        closing = frozenset(v.tick for part in told for v in part[1 - HORIZON :])
     visits: Counter[tuple[int, int, bool]] = Counter()
     steps: dict[int, Counter[tuple[int, int, int, int]]] = {k: Counter() for k in LAGS}
     for index in range(len(snapshots)):
         moment = stepped(monitor, snapshots, index)
+        rest = snapshots[index + 1 :]
         code, ours = moment[1].observation.state, moment[1].properties[0]
         going = (PropertyStatus.SATISFIED_SO_FAR, PropertyStatus.CANNOT_BE_VIOLATED)
         if code is None or not usable(moment[1]) or ours.status not in going:
             continue
         here = code, ours.automaton[0]
-        what, _ = what_follows(monitor, moment, snapshots[index + 1 :], HORIZON)
+        what, _ = what_follows(monitor, moment, rest, HORIZON, closing)
         if what != "unknown":
             visits[(*here, what == "violated")] += 1
         for lag in [k for k in LAGS if k <= HORIZON]:
-            what, last = what_follows(monitor, moment, snapshots[index + 1 :], lag)
+            # A step that is shown whole counts as it is.
+            what, last = what_follows(monitor, moment, rest, lag)
+            if what == "unknown":
+                what, last = what_follows(monitor, moment, rest, lag, closing)
             if what == "arrived":
                 assert last is not None
                 if last.observation.state is not None:
@@ -140,16 +185,16 @@ def test_outcomes_are_those_of_every_prefix_replayed(
                 end = -100 + (VIOLATED if what == "violated" else ENDED)
                 steps[lag][(*here, end, 0)] += 1
     counted: Counter[tuple[int, int, bool]] = Counter()
-    for state, automaton, judged, violations in outcomes.visits.tolist():
-        counted[codes[state], automaton, True] += violations
-        counted[codes[state], automaton, False] += judged - violations
+    for state_, automaton, judged, violations in outcomes.visits.tolist():
+        counted[codes[state_], automaton, True] += violations
+        counted[codes[state_], automaton, False] += judged - violations
     assert +counted == visits
     assert set(outcomes.lags) == {k for k in LAGS if k <= HORIZON}
     for lag, rows in outcomes.lags.items():
-        ours_there = {
-            (codes[s], q, codes[t] if t >= 0 else -100 + t, r): n for s, q, t, r, n in rows.tolist()
-        }
-        assert ours_there == dict(steps[lag])
+        ours_there: Counter[tuple[int, int, int, int]] = Counter()
+        for s, q, t, r, n in rows.tolist():
+            ours_there[codes[s], q, codes[t] if t >= 0 else -100 + t, r] += n
+        assert ours_there == steps[lag]
 
 
 def write(path: Path, values: list[tuple[float, float]]) -> Path:
@@ -218,6 +263,9 @@ def test_merged_is_learned_at_once(runs: list[Path]) -> None:
         (lambda m: m["shards"][0]["transitions"][2].__setitem__(0, 1 << 20), "shards"),
         (lambda m: m["shards"][0]["outcomes"][0]["lags"][0].update(ticks=0), "ticks"),
         (lambda m: m["judged"][0].update(horizon=-1.0), "horizon"),
+        (lambda m: m["shards"][0]["outcomes"][0]["end"].update(runs=[[40, [7, 7]]]), "end.runs"),
+        (lambda m: m["shards"][0]["outcomes"][0]["end"].update(runs=[[4, [4]]]), "end.runs"),
+        (lambda m: m["shards"][0]["outcomes"][0]["end"]["lags"].pop(), "end.lags"),
         (lambda m: m["judged"][0].update(paper_counting="no"), "paper_counting"),
     ],
 )

@@ -88,8 +88,8 @@ def test_replay_foresees_in_steps(
     assert not [line for line in said.splitlines() if line.rstrip().endswith(" s")]
     lines = [json.loads(x) for x in (folder / "verdicts.jsonl").read_text().splitlines()]
     assert len([x for x in lines if "tick" in x]) == 4 * 8
-    code, said = call(capsys, *asked, "--json", "-q")
-    document = json.loads(said)
+    main([*map(str, asked), "--json", "-q"])
+    document = json.loads(capsys.readouterr().out)
     assert [Path(r["path"]).name for r in document["recordings"]][1] == "test.jsonl::run=test-1"
     [lead] = [e["lead"] for e in document["recordings"][0]["events"] if e["event"] == "violation"]
     assert lead == int(lead) >= 1

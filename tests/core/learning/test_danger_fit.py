@@ -58,7 +58,8 @@ def parts(recordings: int = 12, ticks: int = 120, unknown: float = 0.05) -> tupl
         rise = np.nan_to_num(values[:, 0] - np.roll(values[:, 0], 2))
         logit = 1.5 * rise - 1.2 * values[:, 2] + 0.8 * np.nan_to_num(values[:, 1]) - 1.5
         followed = rng.random(ticks) < 1 / (1 + np.exp(-logit))
-        found.append(Rows(f"run{seed}", np.arange(ticks), x, followed, 3, frozenset()))
+        sure = np.ones(ticks, dtype=bool)
+        found.append(Rows(f"run{seed}", np.arange(ticks), x, followed, sure, 3, frozenset()))
     return tuple(sorted(found, key=lambda one: one.digest))
 
 
@@ -384,7 +385,7 @@ def test_what_is_known_at_all_times_is_needed() -> None:
 def short(recordings: int, violations: bool = True) -> list[Rows]:
     """Return recordings of two ticks, a violation after the first."""
     outcomes = np.array([violations, False])
-    blank = Rows("", np.arange(2), np.zeros((2, 1)), outcomes, 0, frozenset())
+    blank = Rows("", np.arange(2), np.zeros((2, 1)), outcomes, outcomes | True, 0, frozenset())
     return [blank._replace(digest=f"run{i:03}") for i in range(recordings)]
 
 

@@ -328,12 +328,15 @@ def test_what_is_said_of_many_runs_is_said_once(
             for i in range(number)
         ]
 
+    def remarks(number: int, note: str) -> list[str]:
+        return [line for line in remarks_on(learned[0], runs(number, note)) if "went" in line]
+
     for number in (1, 3):
-        told = [line for line in remarks_on(runs(number, "{} of 9 went")) if "went" in line]
+        told = remarks(number, "{} of 9 went")
         assert told == [f"run{i}: {i} of 9 went" for i in range(number)]
-    told = [line for line in remarks_on(runs(200, "{} of 9 went")) if "went" in line]
+    told = remarks(200, "{} of 9 went")
     assert told == ["run0, and 199 more recordings like it: 0 of 9 went"]
     # Names with a digit are other names.
-    assert len([line for line in remarks_on(runs(5, "s{} went")) if "went" in line]) == 5
+    assert len(remarks(5, "s{} went")) == 5
     page = render(*learned, runs(50, "{} of 9 went"))
     assert page.count("of 9 went") == 1

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.assessment.censoring import settled
 from forewarn.assessment.episodes import AlertRule, ScoredRun
 from forewarn.assessment.ranking import precision_recall
 from forewarn.assessment.reliability import (
@@ -101,6 +102,8 @@ class Judged:
     differences : dict of str to Estimate
         What is more (`area`, `brier`, `lead`) than with the first contender, run by run; empty for
         that one.
+    drawn : tuple of int
+        Recordings, or groups of them, that are drawn for intervals; those with a violation.
     """
 
     name: str
@@ -113,6 +116,7 @@ class Judged:
     states: int | None
     unseen: float
     differences: dict[str, Estimate]
+    drawn: tuple[int, int]
 
 
 def compare(
@@ -156,6 +160,9 @@ def compare(
     alike: dict[Any, list[int]] = {}
     for run, name in enumerate(range(len(folds)) if clusters is None else clusters):
         alike.setdefault(name, []).append(run)
+    violated = sum(
+        any(shared[0].runs[run].violation.any() for run in group) for group in alike.values()
+    )
     drawn = [_drawn(found, [*alike.values()], resamples, seed) for found in figures]
     return [
         Judged(
@@ -171,6 +178,7 @@ def compare(
             {name: mine.minus(drawn[0][name]).estimate for name, mine in drawn[index].items()}
             if index
             else {},
+            (len(alike), violated),
         )
         for index, (one, found) in enumerate(zip(shared, figures, strict=True))
     ]
@@ -181,13 +189,15 @@ class _Drawn(NamedTuple):
 
     value: float
     resamples: Floats
+    groups: int
 
     @property
     def estimate(self) -> Estimate:
-        return Estimate(self.value, *interval(self.resamples))
+        return Estimate(self.value, *interval(self.resamples, self.groups))
 
     def minus(self, other: _Drawn) -> _Drawn:
-        return _Drawn(self.value - other.value, self.resamples - other.resamples)
+        difference = self.resamples - other.resamples
+        return _Drawn(self.value - other.value, difference, self.groups)
 
 
 def _drawn(
@@ -200,7 +210,9 @@ def _drawn(
 
     return {
         name: _Drawn(
-            over(figure)(groups), resampled(groups, over(figure), resamples=resamples, seed=seed)
+            over(figure)(groups),
+            resampled(groups, over(figure), resamples=resamples, seed=seed),
+            len(groups),
         )
         for name, figure in (
             ("area", figures.area),
@@ -259,14 +271,15 @@ def violations_apart(one: Contender, other: Contender) -> int:
 
 
 def with_one_truth(contenders: Sequence[Contender]) -> list[Contender]:
-    """Return contenders whose runs have the violations of the first one.
+    """Return contenders whose runs have the violations of the first one, and its ends of runs.
 
     Raises
     ------
     InputError
         If they were not asked at the same moments.
     """
-    return [_with_truth(one, contenders[0]) for one in contenders]
+    first = replace(contenders[0], runs=tuple(settled(contenders[0].runs)))
+    return [_with_truth(one, first) for one in contenders]
 
 
 def _with_truth(one: Contender, first: Contender) -> Contender:

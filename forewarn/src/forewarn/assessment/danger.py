@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from forewarn.assessment.censoring import concluded, run_ends
 from forewarn.assessment.history import History, Track
 from forewarn.assessment.reliability import UNDECIDED, outcomes
 from forewarn.assessment.replay import types_for, verdicts_of
@@ -21,6 +22,7 @@ from forewarn.learning.danger_fit import (
     FittedScore,
     Rows,
     fit_score,
+    settled,
     thinned,
 )
 from forewarn.learning.danger_trees import need_sklearn
@@ -31,6 +33,7 @@ from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.session import Session
 from forewarn.recordings import open_recording
 from forewarn.recordings.groups import Grouping
+from forewarn.signals.clock import horizon_ticks
 from forewarn.states.abstraction import Abstraction, Past
 from forewarn.states.danger import Scoring
 from forewarn.states.danger.fit import DIRECTIONS
@@ -83,14 +86,15 @@ def fit_scores(
     found = []
     for index, (name, scoring) in enumerate(bare.abstraction.scores):
         section = spec.danger[name]
+        rule, clock = spec.properties[section.property], bare.abstraction.clock
         signs = [section.directions.get(signal) for signal in scoring.signals]
         with located(ConfigError, file=spec.file):
             fitted = fit_score(
                 scoring,
                 [0 if sign is None else DIRECTIONS[sign] for sign in signs],
                 section.property,
-                spec.properties[section.property],
-                [kept[index] for kept in parts],
+                rule,
+                settled([kept[index] for kept in parts], horizon_ticks(clock, rule.horizon)),
                 stride,
                 None if tell is None else partial(tell, name),
             )
@@ -155,9 +159,19 @@ class _Columns:
         """Return the rows of the ticks that are judged, with what followed."""
         run = replace(track, possible=track.possible | intervened)
         here = ~run.unsure & np.isin(run.status, UNDECIDED)
-        followed, known = outcomes(run)
+        followed, known = outcomes(concluded(run))
         judged = here & known
+        certain = outcomes(run)[1][judged]
         features = np.array(self._values, dtype=np.float64).reshape(len(judged), -1)
         censored = int((here & ~known).sum())
         others = frozenset(self._others)
-        return Rows(digest, run.ticks[judged], features[judged], followed[judged], censored, others)
+        return Rows(
+            digest,
+            run.ticks[judged],
+            features[judged],
+            followed[judged],
+            certain,
+            censored,
+            others,
+            run_ends(track),
+        )

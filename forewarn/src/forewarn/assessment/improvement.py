@@ -184,7 +184,7 @@ def _proposal(
             for tried in (after, before)
         )
         value = of_groups(figure, after, groups) - of_groups(figure, before, groups)
-        return Estimate(value, *interval(one - other))
+        return Estimate(value, *interval(one - other, len(groups)))
 
     loss, area = drawn(_Tried.loss_of), drawn(_Tried.area_of)
     gain = Estimate(-loss.value, -loss.high, -loss.low)

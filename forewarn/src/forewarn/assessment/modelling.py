@@ -7,14 +7,15 @@ each risk is chosen. The command ``learn`` and `forewarn.learn` both call this.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from forewarn.assessment.censoring import ends_remark
 from forewarn.assessment.danger import fit_scores
 from forewarn.assessment.group_differences import LEVEL
 from forewarn.assessment.grouped_models import GroupedModels, grouped_models
-from forewarn.assessment.outcome_counts import watch_for
+from forewarn.assessment.outcome_counts import Watch
 from forewarn.assessment.progress import Bar, Bars, overall, unseen
 from forewarn.assessment.results import stale_remark
 from forewarn.assessment.sufficiency import Requirement
@@ -29,8 +30,10 @@ from forewarn.learning.recording_report import RecordingReport
 from forewarn.learning.shard_store import ShardStore
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models import CountModel, merge_models
+from forewarn.models.run_ends import RunEnd, judge_ends
 from forewarn.monitoring.build import compile_for, with_estimates
 from forewarn.recordings.groups import Grouping
+from forewarn.signals.clock import horizon_ticks
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ def learn_model(
             progress=overall(recordings, tell),
             enough=None if until is None else _Stop(until, others, tell),
             allow_missing=allow_missing,
-            watch=watch_for(compiled),
+            watch=Watch(compiled),
             copies=copies,
             store=store,
             apart=False,
@@ -135,8 +138,24 @@ def learn_model(
     warnings = (
         *filter(None, [copies.remark()]),
         *remarks(counted.reports, compiled.abstraction.clock.noun),
+        *told_of_ends(
+            compiled, [one.watched.ends for one in counted.reports if one.watched is not None]
+        ),
     )
     return LearnedModel(compiled, model, counted, scored, notes, warnings, groups)
+
+
+def told_of_ends(
+    compiled: CompiledSpec, recordings: Sequence[Mapping[str, Sequence[RunEnd]]]
+) -> list[str]:
+    """Say which violations lie at the ends of recordings, each given by property."""
+    spec, clock = compiled.spec, compiled.abstraction.clock
+    told: list[str] = []
+    for (name, section), automaton in zip(spec.properties.items(), compiled.automata, strict=True):
+        runs = [end for one in recordings for end in one[name]]
+        ends = judge_ends(runs, horizon_ticks(clock, section.horizon))
+        told += ends_remark(spec, clock, name, automaton, ends)
+    return told
 
 
 def _estimated(

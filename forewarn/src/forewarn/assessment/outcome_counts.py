@@ -15,15 +15,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.assessment.censoring import concluded, run_ends
 from forewarn.assessment.history import UNKNOWN_STATE, History, Track
 from forewarn.assessment.reliability import UNDECIDED, outcomes, waits
+from forewarn.config import MonitorSpec
 from forewarn.learning.recording_report import Watched
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models.shards import ENDED, VIOLATED, Judged, Outcomes, bin_of
+from forewarn.models.run_ends import RunEnd
+from forewarn.models.shards import ENDED, VIOLATED, AtEnd, Judged, Outcomes, bin_of
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.estimated import asks_what_followed, judged_property
+from forewarn.monitoring.step import MAX_GAP
 from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Abstraction
+from forewarn.states.interface import Observed
 
 LAGS = (1, 2, 3, 5, 10)
 LAGGED = frozenset({"lagged", "auto"})
@@ -37,6 +42,7 @@ UNWATCHED: Mapping[str, Any] = {
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Place = tuple[tuple[int, ...], bool]
 
 
 @dataclass(frozen=True)
@@ -50,15 +56,80 @@ class Watch:
         """A text on which alone depends what is told of a recording, beside its states."""
         return self.compiled.spec.model_dump_json(exclude=UNWATCHED)
 
-    def __call__(self, abstraction: Abstraction) -> OutcomeWatcher:
+    def __call__(self, abstraction: Abstraction) -> OutcomeWatcher | EndWatcher:
         """Return a watcher of one recording, which is read through `abstraction`."""
-        return OutcomeWatcher(replace(self.compiled, abstraction=abstraction))
+        compiled = replace(self.compiled, abstraction=abstraction)
+        return OutcomeWatcher(compiled) if asked_of(compiled.spec) else EndWatcher(compiled)
+
+
+def asked_of(spec: MonitorSpec) -> bool:
+    """Tell whether the risk of any property needs what followed in each recording."""
+    return any(asks_what_followed(spec, name) for name in spec.properties)
 
 
 def watch_for(compiled: CompiledSpec) -> Watch | None:
     """Return who is to watch what is learned from; None where nobody asks what followed."""
-    asked = any(asks_what_followed(compiled.spec, name) for name in compiled.spec.properties)
-    return Watch(compiled) if asked else None
+    return Watch(compiled) if asked_of(compiled.spec) else None
+
+
+class EndWatcher:
+    """Lets the automata alone step through a recording, and tells how runs end in violations."""
+
+    def __init__(self, compiled: CompiledSpec) -> None:
+        self._properties = build_monitor(compiled, None).properties
+        self._start: list[Place] = [((one.automaton.initial,), False) for one in self._properties]
+        self._places = [*self._start]
+        self._runs: list[list[RunEnd]] = [[] for _ in self._properties]
+        self._violations: list[list[int]] = [[] for _ in self._properties]
+        self._steps: list[dict[Any, tuple[Place, bool]]] = [{} for _ in self._properties]
+        self._violated = [False] * len(self._properties)
+        self._nothing = compiled.abstraction.vocabulary.nothing_known
+        self._length = 0
+        self._tick: int | None = None
+
+    def add(self, snapshot: Snapshot, observation: Observed) -> None:
+        """Take in a moment."""
+        missed = snapshot.tick - self._tick - 1 if self._tick is not None else 0
+        if observation.active is False or missed:
+            self._close()
+        self._tick = snapshot.tick
+        if observation.active is False:
+            self._places = [*self._start]
+            return
+        for index in range(len(self._properties)):
+            for _ in range(min(missed, MAX_GAP)):
+                self._step(index, self._nothing)
+            violated = self._step(index, observation)
+            if violated and not self._violated[index]:
+                self._violations[index].append(self._length)
+            self._violated[index] = violated
+        self._length += 1
+
+    def _step(self, index: int, observation: Observed) -> bool:
+        """Advance a property, and tell whether it is violated for certain."""
+        key = self._places[index], observation.state
+        found = None if observation.state is None else self._steps[index].get(key)
+        if found is None:
+            step = self._properties[index].after(*self._places[index], observation)
+            found = (step.branches, step.latched), step.violation
+            self._steps[index][key] = found
+        self._places[index], violated = found
+        return violated
+
+    def _close(self) -> None:
+        """End a run, and begin another one."""
+        if self._length:
+            for runs, violations in zip(self._runs, self._violations, strict=True):
+                runs.append(RunEnd(self._length, tuple(violations)))
+                violations.clear()
+        self._length = 0
+        self._violated = [False] * len(self._properties)
+
+    def result(self) -> Watched:
+        """Return how runs end, once the recording is over."""
+        self._close()
+        names = [one.name for one in self._properties]
+        return Watched((), {}, dict(zip(names, map(tuple, self._runs), strict=True)))
 
 
 class OutcomeWatcher:
@@ -75,7 +146,7 @@ class OutcomeWatcher:
         self._slots = slots
         self._scores: dict[str, list[float]] = {name: [] for name in slots}
 
-    def add(self, snapshot: Snapshot) -> None:
+    def add(self, snapshot: Snapshot, observation: Observed) -> None:
         """Take in a moment."""
         self._state, verdict = self._monitor.step(self._state, snapshot)
         self._history.add(verdict)
@@ -88,6 +159,7 @@ class OutcomeWatcher:
     def result(self) -> Watched:
         """Return what followed, for each property whose risk or bounds need it."""
         found: dict[Judged, Outcomes] = {}
+        ends: dict[str, tuple[RunEnd, ...]] = {}
         spec = self._compiled.spec
         for (name, section), automaton, track in zip(
             spec.properties.items(),
@@ -95,6 +167,7 @@ class OutcomeWatcher:
             self._history.tracks(),
             strict=True,
         ):
+            ends[name] = run_ends(track)
             if not asks_what_followed(spec, name):
                 continue
             scores = [np.array(self._scores[signal]) for signal in spec.scores_of(name)]
@@ -102,7 +175,7 @@ class OutcomeWatcher:
             intervened = np.array(self._intervened, dtype=bool)
             judged = judged_property(spec, name, automaton)
             found[judged] = outcomes_of(track, intervened, scores, lags)
-        return Watched(self._history.known_states, found)
+        return Watched(self._history.known_states, found, ends)
 
 
 def outcomes_of(
@@ -121,17 +194,30 @@ def outcomes_of(
     """
     run = replace(track, possible=track.possible | intervened)
     here = ~run.unsure & (run.state != UNKNOWN_STATE) & np.isin(run.status, UNDECIDED)
+    horizon = run.horizon
+    lags = [lag for lag in lags if horizon is not None and lag <= horizon]
+    sure = concluded(run)
+    known = outcomes(run)[1]
+    later = {lag: here & ~outcomes(replace(run, horizon=lag))[1] for lag in lags}
+    return Outcomes(
+        _visits(run, here, scores),
+        {lag: _steps(run, here, lag) for lag in lags},
+        AtEnd(
+            run_ends(track),
+            _visits(sure, here & ~known, scores),
+            {lag: _steps(sure, rows, lag) for lag, rows in later.items()},
+        ),
+    )
+
+
+def _visits(run: Track, here: Bools, scores: Sequence[Floats]) -> NDArray[np.int64]:
     followed, known = outcomes(run)
     judged = here & known
     about = np.column_stack([run.state, run.automaton, *map(bin_of, scores)])[judged]
     cells, where = _distinct(about)
     visits = np.bincount(where, minlength=len(cells))
     violations = np.bincount(where[followed[judged]], minlength=len(cells))
-    rows = np.column_stack([cells[:, :2], visits, violations, cells[:, 2:]]).astype(np.int64)
-    horizon = run.horizon
-    return Outcomes(
-        rows, {k: _steps(run, here, k) for k in lags if horizon is not None and k <= horizon}
-    )
+    return np.column_stack([cells[:, :2], visits, violations, cells[:, 2:]]).astype(np.int64)
 
 
 def _steps(run: Track, here: Bools, lag: int) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import zstandard
 
-from forewarn.assessment.censoring import weighted
+from forewarn.assessment.censoring import settled, weighted
 from forewarn.assessment.events import Events, find_events
 from forewarn.assessment.history import History, Track
 from forewarn.assessment.lanes import Lanes, StateLog
@@ -221,6 +221,15 @@ def replayed_open(
     on_verdict = write if how.lines else None
     run = replay(how, recording, on_verdict=on_verdict, progress=progress)
     return Replayed(dataclasses.replace(run, path=path), b"".join([*lines, packer.flush()]))
+
+
+def settled_runs(runs: Sequence[RecordedRun]) -> list[RecordedRun]:
+    """Return runs once it is judged, over all of them, whether violations end them."""
+    tracks = zip(*map(settled, zip(*(run.tracks for run in runs), strict=True)), strict=True)
+    return [
+        dataclasses.replace(run, tracks=found, predictions=tuple(map(predictions, found)))
+        for run, found in zip(runs, tracks, strict=True)
+    ]
 
 
 def weighted_runs(runs: Sequence[RecordedRun]) -> list[RecordedRun]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.assessment.calibration import raw_track
-from forewarn.assessment.censoring import judge
+from forewarn.assessment.censoring import ends_of, ends_remark, judge
 from forewarn.assessment.episodes import ScoredRun, scored_run
 from forewarn.assessment.events import Outcome, Score, Violation, score
 from forewarn.assessment.published import Published
@@ -19,6 +19,7 @@ from forewarn.assessment.ranking import precision_recall
 from forewarn.assessment.reliability import Calibration, calibrate, pool
 from forewarn.assessment.replay import RecordedRun
 from forewarn.errors import plural
+from forewarn.models.run_ends import RunEnds
 from forewarn.monitoring.step import Monitor
 from forewarn.signals.clock import NANOSECONDS
 
@@ -76,6 +77,19 @@ def raw_calibrations(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[Cali
     ]
 
 
+def run_ends(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[RunEnds]:
+    """Return for every property whether violations end the runs."""
+    return [ends_of([run.tracks[i] for run in runs]) for i in range(len(monitor.properties))]
+
+
+def _ends_remarks(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[str]:
+    return [
+        text
+        for one, ends in zip(monitor.properties, run_ends(monitor, runs), strict=True)
+        for text in ends_remark(monitor.spec, monitor.clock, one.name, one.automaton, ends)
+    ]
+
+
 def elapsed(monitor: Monitor, run: RecordedRun, tick: int) -> float:
     """Return the seconds from the start of a run to a tick."""
     return (monitor.clock.time_ns(tick) - run.start_ns) / NANOSECONDS
@@ -111,8 +125,8 @@ def remarks(run: RecordedRun) -> list[str]:
     return lines
 
 
-def remarks_on(runs: Sequence[RecordedRun]) -> list[str]:
-    """Return the remarks on all runs, each with its run.
+def remarks_on(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[str]:
+    """Say which violations lie at the ends of runs, and return the remarks on each with its run.
 
     What is said of more than `MOST_ALIKE` runs, but for its numbers, is said once.
     """
@@ -120,7 +134,7 @@ def remarks_on(runs: Sequence[RecordedRun]) -> list[str]:
     for run in runs:
         for line in remarks(run):
             alike.setdefault(_NUMBERS.sub("#", line), []).append((run.name, line))
-    told = []
+    told = _ends_remarks(monitor, runs)
     for group in alike.values():
         (name, line), *others = group
         if len(group) > MOST_ALIKE:
@@ -194,8 +208,11 @@ def result(monitor: Monitor, runs: Sequence[RecordedRun]) -> dict[str, Any]:
                 "pr_area": ranked,
                 "calibration": calibration,
                 "calibration_of_the_chain": before,
+                "run_ends": ends._asdict(),
             }
-            for scored, ranked, calibration, before in zip(found, area, agreement, raw, strict=True)
+            for scored, ranked, calibration, before, ends in zip(
+                found, area, agreement, raw, run_ends(monitor, runs), strict=True
+            )
         },
         "notes": monitor.told,
     }

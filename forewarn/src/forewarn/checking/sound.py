@@ -76,10 +76,10 @@ def transition_intervals(
 ) -> Intervals:
     """Return intervals that hold for all transitions at once, with probability `confidence`.
 
-    Half of the error goes to the transitions seen, each with its own Clopper-Pearson interval;
-    half to what was never seen: of all sets S of D successors that a row of n visits may have
-    been confined to, one whose true probability is below ``1 - e`` was hit n times with
-    probability at most ``C(k, D) (1 - e)^n``, so that
+    Half of the error goes to the transitions seen, by Clopper-Pearson intervals and a union over
+    all that might have been seen; half to what was never seen: of all sets S of D successors that
+    a row of n visits may have been confined to, one whose true probability is below ``1 - e`` was
+    hit n times with probability at most ``C(k, D) (1 - e)^n``, so that
     ``e = 1 - (delta / (k C(k, D)))^(1 / n)`` bounds the unseen mass by a union over D and S.
     The numbers of visits are taken as given, as in the PAC literature.
 
@@ -115,12 +115,15 @@ def row_intervals(counts: sparse.csr_matrix, confidence: float, universe: int) -
     coo = counts.tocoo()
     visits = np.asarray(counts.sum(axis=1)).ravel()
     seen, n = coo.data, visits[coo.row]
-    delta = 1.0 - confidence
-    tail = 0.25 * delta / max(seen.size, 1)
-    lower, upper = clopper_pearson(seen, n, tail)
     known = np.maximum(np.diff(counts.indptr), 1)
     active = visits > 0
     states = np.maximum(universe, known)
+    delta = 1.0 - confidence
+    tail = 0.25 * delta / max(int(active.sum()), 1)
+    # What was seen is no choice made beforehand: every state may be what was seen too often. Above
+    # its upper bound, and so above 1 / n, lie fewer than n.
+    lower, _ = clopper_pearson(seen, n, (tail / states)[coo.row])
+    _, upper = clopper_pearson(seen, n, (tail / np.minimum(states, np.maximum(visits, 1)))[coo.row])
     share = np.log(0.5 * delta / max(int(active.sum()), 1))
     ways = (
         special.gammaln(states + 1)

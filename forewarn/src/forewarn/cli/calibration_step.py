@@ -10,7 +10,7 @@ from typing import Any
 
 from forewarn.assessment.calibration import Fitted, fit
 from forewarn.assessment.incidents import Incident, without_prevented
-from forewarn.assessment.replay import RecordedRun, Replaying, weighted_runs
+from forewarn.assessment.replay import RecordedRun, Replaying, settled_runs, weighted_runs
 from forewarn.cli.common import add_incidents, labelled, recording_path
 from forewarn.cli.fleet import Readers
 from forewarn.cli.output import Output
@@ -116,6 +116,7 @@ def calibrate_model(
     plain = replace(model, recalibration=())
     how = Replaying(build_monitor(compiled, plain), allow_missing=readers.allow_missing)
     runs = readers.replay(how, [*fresh])
+    runs = settled_runs(runs)
     if incidents is not None:
         runs = _heeded(runs, incidents, readers.output)
     if weigh:

@@ -323,7 +323,7 @@ def _judged(
             keep_signals=keep_signals,
             estimators=options.estimators,
         )
-    for line in remarks_on(found[0][1]):
+    for line in remarks_on(*found[0]):
         readers.output.note(f"{compiled.spec.file}: {line}")
     return found
 

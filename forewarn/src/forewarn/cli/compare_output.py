@@ -9,7 +9,11 @@ from typing import Any
 from forewarn.assessment.comparison import Estimate, Judged
 from forewarn.cli.common import share
 from forewarn.cli.output import Output
+from forewarn.errors import plural
 from forewarn.signals.clock import Clock
+
+ENOUGH = 30
+"""Recordings with a violation from which on intervals hold about as often as they say."""
 
 
 def print_judged(name: str, rows: Sequence[Judged], clock: Clock, output: Output) -> None:
@@ -39,6 +43,12 @@ def print_judged(name: str, rows: Sequence[Judged], clock: Clock, output: Output
             if row.differences[key].value == row.differences[key].value
         )
         output.say(f"{row.name} - {rows[0].name}: {told or 'nothing to compare'}")
+    number, violated = rows[0].drawn
+    if len(rows) > 1 and min(number, violated) < ENOUGH:
+        output.note(
+            f"note: {name}: the 95 % intervals rest on {plural(number, 'recording')}, {violated} "
+            f"with a violation: with fewer than {ENOUGH} they cover the truth less often"
+        )
     output.say()
 
 
@@ -85,4 +95,5 @@ def judged_record(row: Judged) -> dict[str, Any]:
         "states": row.states,
         "unseen_share": row.unseen,
         "differences": row.differences,
+        "drawn": row.drawn,
     }

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from forewarn.assessment.censoring import settled
 from forewarn.assessment.comparison import Estimate
-from forewarn.assessment.history import UNKNOWN_STATE
+from forewarn.assessment.history import UNKNOWN_STATE, Track
 from forewarn.assessment.improvement import LEVEL, Improvement, Proposal, improve
 from forewarn.assessment.progress import overall
 from forewarn.assessment.reliability import UNDECIDED, outcomes
@@ -154,18 +155,29 @@ def _read(
     names, index = dict(zip(derived, sources, strict=True)), list(spec.properties).index(chosen)
     validity = compiled.abstraction.validity(spec)
     shared, copies = (how, index, validity, names, grouping_of(spec)), Copies(allowed=False)
-    found = []
+    found, tracks = [], []
     with (
         output.progress("reading") as tell,
         closing(Here().each(recordings, _recorded, shared, overall(recordings, tell))) as reading,
     ):
-        for path, one in reading:
+        for path, (one, track) in reading:
             copies.is_new(path, one.digest)  # one half would judge what the other one chose by
             found.append(one)
+            tracks.append(track)
     common = set.intersection(*(set(one.values) for one in found))
     return [
-        one._replace(values={k: v for k, v in one.values.items() if k in common}) for one in found
+        one._replace(
+            values={k: v for k, v in one.values.items() if k in common}, **_outcomes(track)
+        )
+        for one, track in zip(found, settled(tracks), strict=True)
     ]
+
+
+def _outcomes(track: Track) -> dict[str, Any]:
+    """Return at which moments a violation followed, and at which of them that is judged."""
+    followed, known = outcomes(track)
+    judged = known & (track.state != UNKNOWN_STATE) & ~track.ambiguous & ~track.terminal
+    return {"followed": followed, "judged": judged & np.isin(track.status, UNDECIDED)}
 
 
 def _recorded(
@@ -176,8 +188,8 @@ def _recorded(
     names: Mapping[str, str],
     grouping: Grouping | None,
     progress: Callable[[float], None] | None = None,
-) -> Recorded:
-    """Return what a recording says of one property, with all that may be cut."""
+) -> tuple[Recorded, Track]:
+    """Return what a recording says of one property, with all that may be cut, and its columns."""
     active: list[bool] = []
     intervened: list[bool] = []
 
@@ -190,20 +202,19 @@ def _recorded(
         digest = recording.digest()
         group = "" if grouping is None else grouping.of(recording)
     track = run.tracks[index]
-    followed, known = outcomes(track)
     codes = (*run.history.known_states, None)
     admitted = [c if c is not None and validity.admits(c) else None for c in codes]
     states = zip(track.state.tolist(), active, strict=True)
-    judged = known & (track.state != UNKNOWN_STATE) & ~track.ambiguous & ~track.terminal
-    return Recorded(
+    known = _outcomes(track)
+    recorded = Recorded(
         str(path),
         digest,
         track.ticks,
         tuple(admitted[place] if on else None for place, on in states),
         np.array(intervened, dtype=bool),
         track.automaton.astype(np.int64),
-        followed,
-        judged & np.isin(track.status, UNDECIDED),
+        known["followed"],
+        known["judged"],
         {
             names[series.name]: series.values
             for series in run.signals
@@ -211,6 +222,7 @@ def _recorded(
         },
         group,
     )
+    return recorded, track
 
 
 def _setting(compiled: CompiledSpec, index: int) -> Setting:

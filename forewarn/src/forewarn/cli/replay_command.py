@@ -14,7 +14,7 @@ from typing import Literal, TextIO
 
 import zstandard
 
-from forewarn.assessment.replay import Replaying, weighted_runs
+from forewarn.assessment.replay import Replaying, settled_runs, weighted_runs
 from forewarn.assessment.results import result
 from forewarn.cli.common import (
     add_allow_missing,
@@ -137,6 +137,7 @@ def run(options: Options, output: Output) -> int:
             write = partial(_write, stream, named=len(recordings) > 1)
             runs = readers.replay(how, recordings, write)
     readers.warn()
+    runs = settled_runs(runs)
     if options.censoring == "weigh":
         runs = weighted_runs(runs)
     print_runs(monitor, runs, output)

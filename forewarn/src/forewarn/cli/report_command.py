@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forewarn.assessment.judged_runs import judge_run
-from forewarn.assessment.replay import Replaying
+from forewarn.assessment.replay import Replaying, settled_runs
 from forewarn.assessment.results import result
 from forewarn.cli.anomalies_command import TOP, drift_of, read_surprises
 from forewarn.cli.common import (
@@ -114,7 +114,7 @@ def run(options: Options, output: Output) -> int:
         return 0
     known = model.provenance if model else ()
     how = Replaying(monitor, known, options.allow_missing, keep_signals=True)
-    runs = readers.replay(how, recordings)
+    runs = settled_runs(readers.replay(how, recordings))
     readers.warn()
     further = [] if refinement is None else refinement_parts(refinement)
     if monitor.detector is not None:

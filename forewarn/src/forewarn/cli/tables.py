@@ -48,7 +48,7 @@ def print_runs(monitor: Monitor, runs: Sequence[RecordedRun], output: Output) ->
                     "`forewarn tune` tells whether other thresholds do better, and "
                     "`forewarn init --improve` which condition is missing"
                 )
-    for line in remarks_on(runs):
+    for line in remarks_on(monitor, runs):
         output.warn(line)
 
 

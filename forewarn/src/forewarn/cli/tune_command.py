@@ -9,7 +9,7 @@ from pathlib import Path
 
 from forewarn.assessment.episodes import ScoredRun
 from forewarn.assessment.incidents import Incident, confirmed
-from forewarn.assessment.replay import RecordedRun
+from forewarn.assessment.replay import RecordedRun, settled_runs
 from forewarn.assessment.results import remarks_on, scored_runs
 from forewarn.assessment.tuning import LEAST_VIOLATIONS, Goal, Tuning, Unit, tune
 from forewarn.cli.common import (
@@ -176,7 +176,8 @@ def run(options: Options, output: Output) -> int:
     readers = Readers(options, recordings, output)
     monitor, runs, clusters = _runs(options, spec, recordings, readers)
     readers.warn()
-    for line in remarks_on(runs):
+    runs = settled_runs(runs)
+    for line in remarks_on(monitor, runs):
         output.note(line)
     goal = _goal(options, monitor.clock, clusters)
     tunings = []

@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from forewarn.assessment.modelling import told_of_ends
+from forewarn.assessment.outcome_counts import EndWatcher
 from forewarn.cli.findings import Finding
 from forewarn.cli.validate_messages import check_fields, keys_of
 from forewarn.config import MonitorSpec
 from forewarn.errors import DecodeError, ForewarnError, InputError, RecordingError
+from forewarn.learning.observing import observe
 from forewarn.logic.specification import CompiledSpec
 from forewarn.messages import MessageType
 from forewarn.recordings import JsonTrace, Recording, open_recording
@@ -33,6 +36,7 @@ def against_recording(compiled: CompiledSpec, bag: Path) -> Iterator[Finding]:
         if isinstance(recording, JsonTrace):
             yield from _against_trace(compiled, recording)
             yield from _damage(compiled, recording, {})
+            yield from _ends(compiled, recording)
             return
         yield from _topics(spec, recording)
         types = {
@@ -44,6 +48,20 @@ def against_recording(compiled: CompiledSpec, bag: Path) -> Iterator[Finding]:
         }
         yield from check_fields(compiled, types)
         yield from _damage(compiled, recording, types)
+        yield from _ends(compiled, recording)
+
+
+def _ends(compiled: CompiledSpec, recording: Recording) -> Iterator[Finding]:
+    """Say which violations lie at the end of the recording."""
+    watcher, spec = EndWatcher(compiled), compiled.spec
+    try:
+        ticks = observe(recording, spec, compiled.abstraction, allow_missing=True)
+        for tick in ticks:
+            watcher.add(tick.snapshot, tick.seen.observation)
+    except ForewarnError:
+        return  # which is an error of its own above
+    for text in told_of_ends(compiled, [watcher.result().ends]):
+        yield Finding("note", f"{recording.path}: {text}")
 
 
 def _damage(

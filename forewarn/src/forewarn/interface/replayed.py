@@ -8,7 +8,7 @@ from typing import Any
 
 from forewarn.assessment.events import Score
 from forewarn.assessment.history import Track
-from forewarn.assessment.replay import RecordedRun, Replaying, replay_recordings
+from forewarn.assessment.replay import RecordedRun, Replaying, replay_recordings, settled_runs
 from forewarn.assessment.results import remarks_on, result, scores
 from forewarn.interface.learned import Recordings, paths_of
 from forewarn.interface.monitors import Monitor
@@ -55,7 +55,7 @@ class Replay:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What was left out of the recordings, and why."""
-        return tuple(remarks_on(self.runs))
+        return tuple(remarks_on(self.monitor.compiled, self.runs))
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -108,4 +108,4 @@ def replay(monitor: Monitor, recordings: Recordings, *, allow_missing: bool = Fa
         Replaying(monitor.compiled, known, allow_missing),
         existing_recordings(paths_of(recordings), monitor.compiled.spec),
     )
-    return Replay(monitor, tuple(runs))
+    return Replay(monitor, tuple(settled_runs(runs)))

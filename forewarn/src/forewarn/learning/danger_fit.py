@@ -19,6 +19,7 @@ from forewarn.errors import ConfigError
 from forewarn.learning.danger_members import Data, columns_of, fit_members
 from forewarn.learning.danger_trees import MOST_TREES, need_sklearn
 from forewarn.learning.folds import parted
+from forewarn.models.run_ends import RunEnd, judge_ends
 from forewarn.states.danger import DangerFit, Scoring, lags_of
 from forewarn.states.danger.fit import features_of
 from forewarn.states.danger.score import compiled_trees
@@ -56,8 +57,12 @@ class Rows(NamedTuple):
         Of all signals that may be used; NaN where unknown.
     followed : ndarray of bool, shape (n,)
         A violation followed within the horizon.
+    certain : ndarray of bool, shape (n,)
+        That is known in any case; elsewhere it is if violations end the runs (`settled`).
     censored : int
-        Ticks whose outcome is not known.
+        Ticks whose outcome is not known in either case.
+    runs : tuple of RunEnd
+        The runs of the recording.
     others : frozenset of str
         Signals with a value that is no number.
     group : str
@@ -68,14 +73,43 @@ class Rows(NamedTuple):
     ticks: NDArray[np.int64]
     features: Floats
     followed: Bools
+    certain: Bools
     censored: int
     others: frozenset[str]
+    runs: tuple[RunEnd, ...] = ()
     group: str = ""
 
     @property
     def cluster(self) -> str:
         """What is left out as a whole: the group, or the recording alone."""
         return self.group or self.digest
+
+    def of_certain(self) -> Rows:
+        """Return the rows that are known in any case."""
+        found = self._chosen(self.certain)
+        return found._replace(censored=self.censored + len(self.ticks) - len(found.ticks))
+
+    def _chosen(self, kept: Bools) -> Rows:
+        """Return some rows, as copies: else all that a recording gave would stay."""
+        return self._replace(
+            ticks=self.ticks[kept],
+            features=self.features[kept],
+            followed=self.followed[kept],
+            certain=self.certain[kept],
+        )
+
+
+def settled(parts: Sequence[Rows], horizon: int | None) -> list[Rows]:
+    """Return the rows of recordings, once it is judged how their runs end.
+
+    Parameters
+    ----------
+    horizon : int or None
+        Of the property, in ticks.
+    """
+    if judge_ends([run for part in parts for run in part.runs], horizon).concluded:
+        return [*parts]
+    return [part.of_certain() for part in parts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,11 +187,7 @@ def thinned(
 
 
 def _every(part: Rows, stride: int) -> Rows:
-    kept = part.ticks % stride == 0
-    # Copies, for else all that a recording gave would stay.
-    return part._replace(
-        ticks=part.ticks[kept], features=part.features[kept], followed=part.followed[kept]
-    )
+    return part._chosen(part.ticks % stride == 0)
 
 
 def fit_score(

@@ -108,9 +108,9 @@ def count_recording(
     ):
         if keep is not None and not keep(snapshot.tick):
             continue
-        if watcher is not None:
-            watcher.add(snapshot)
         observation = seen.observation
+        if watcher is not None:
+            watcher.add(snapshot, observation)
         state = observation.state
         if observation.active is not True:
             inactive += 1
@@ -272,7 +272,11 @@ class Sum:
             grown=self._abstraction.learned_from,
             danger=self._abstraction.fitted,
         )
-        shards = tuple(_shard(report, model) for report in reports if report.watched is not None)
+        shards = tuple(
+            _shard(report, model)
+            for report in reports
+            if report.watched is not None and report.watched.outcomes
+        )
         return Learned(replace(model, shards=shards), reports, self._total.result.triples)
 
 

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple, Protocol
 
 from forewarn.learning.counting import Counts
 from forewarn.models import Provenance
+from forewarn.models.run_ends import RunEnd
 from forewarn.models.shards import Judged, Outcomes
 from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Abstraction
+from forewarn.states.interface import Observed
 
 NOTHING: Counter[Any] = Counter()
 """In the place of counts that are gone, one for all recordings: there may be millions."""
@@ -21,18 +23,27 @@ NOTHING: Counter[Any] = Counter()
 class Watcher(Protocol):
     """Watches a recording while it is counted, and tells what followed its moments."""
 
-    def add(self, snapshot: Snapshot) -> None:
-        """Take in a moment that counts."""
+    def add(self, snapshot: Snapshot, observation: Observed) -> None:
+        """Take in a moment that counts, and what is seen of it."""
 
     def result(self) -> Watched:
         """Return what followed, once the recording is over."""
 
 
 class Watched(NamedTuple):
-    """What a watcher has seen; states are positions in `codes`."""
+    """What a watcher has seen; states are positions in `codes`.
+
+    Attributes
+    ----------
+    outcomes : mapping of Judged to Outcomes
+        What followed, for properties whose risk needs it.
+    ends : mapping of str to tuple of RunEnd
+        How the runs of each property end.
+    """
 
     codes: Sequence[int]
     outcomes: Mapping[Judged, Outcomes]
+    ends: Mapping[str, tuple[RunEnd, ...]]
 
 
 class Watch(Protocol):
@@ -94,7 +105,7 @@ class RecordingReport:
         Where its moments were watched, the model keeps its transitions by themselves.
         """
         counts = self.counts._replace(triples=NOTHING, starts=NOTHING, steps=NOTHING)
-        if self.watched is None:
+        if self.watched is None or not self.watched.outcomes:
             counts = counts._replace(transitions=NOTHING)
         counts = counts._replace(refused=counts.refused or NOTHING)
         return replace(

@@ -23,6 +23,7 @@ from forewarn.learning.recording_report import RecordingReport, Watched
 from forewarn.models.checked_json import Reader, most_unpacked, parse_json
 from forewarn.models.file import parse_provenance
 from forewarn.models.process import Step
+from forewarn.models.run_ends import dump_ends, parse_ends
 from forewarn.models.shards import MAX_COUNT, MAX_ROWS, dump, dump_judged, of_outcomes, parse
 from forewarn.recordings.zstd import CutError, unpacked
 
@@ -80,6 +81,7 @@ def _dumped_outcomes(watched: Watched) -> dict[str, Any]:
         "codes": list(watched.codes),
         "properties": dump_judged(judged),
         "shard": dump(of_outcomes(watched.outcomes), judged),
+        "ends": {name: dump_ends(runs) for name, runs in watched.ends.items()},
     }
 
 
@@ -112,7 +114,9 @@ def _parsed(reader: Reader) -> RecordingReport:
 def _parsed_outcomes(reader: Reader) -> Watched:
     codes = [_code("codes", code) for code in reader.items("codes", MAX_ROWS)]
     (shard,) = parse([reader.child("shard")], reader.children("properties"), len(codes))
-    return Watched(tuple(codes), dict(shard.outcomes))
+    ends = reader.child("ends")
+    found = {name: parse_ends(ends, name) for name in ends.value}
+    return Watched(tuple(codes), dict(shard.outcomes), found)
 
 
 def _named(reader: Reader) -> Counter[str]:

@@ -10,14 +10,14 @@ from scipy import special
 from forewarn.models.chain import Floats
 
 
-def clopper_pearson(seen: Any, trials: Any, tail: float) -> tuple[Floats, Floats]:
+def clopper_pearson(seen: Any, trials: Any, tail: Any) -> tuple[Floats, Floats]:
     """Return the exact bounds of proportions (Clopper and Pearson, 1934).
 
     Parameters
     ----------
     seen, trials : array_like of int
         How many of how many, ``0 <= seen <= trials``.
-    tail : float
+    tail : array_like of float
         Probability with which each of the two bounds may fail.
 
     Returns

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from forewarn.errors import ModelError
 from forewarn.models.checked_json import Reader
+from forewarn.models.run_ends import RunEnd, dump_ends, judge_ends, parse_ends
 
 Counts = NDArray[np.int64]
 
@@ -54,6 +55,22 @@ class Judged(NamedTuple):
     scores: tuple[str, ...] = ()
 
 
+class AtEnd(NamedTuple):
+    """How the runs of a recording end, and what is known if violations end them (`run_ends`).
+
+    Attributes
+    ----------
+    runs : tuple of RunEnd
+        The stretches of the recording during which the property was monitored.
+    visits, lags
+        Those of `Outcomes` about moments whose outcome is known only then.
+    """
+
+    runs: tuple[RunEnd, ...]
+    visits: Counts
+    lags: Mapping[int, Counts]
+
+
 @dataclass(frozen=True, eq=False)
 class Outcomes:
     """What followed the moments of one recording, for one property.
@@ -66,10 +83,46 @@ class Outcomes:
     lags : mapping of int to ndarray of int64, shape (k, 5)
         For each lag in ticks: state and automaton before, state and automaton so many ticks later,
         moments. `VIOLATED` and `ENDED` stand for the later state where the step ended before.
+    end : AtEnd or None
+        What is known beside it if violations end the runs; None if that does not matter.
     """
 
     visits: Counts
     lags: Mapping[int, Counts] = field(default_factory=dict)
+    end: AtEnd | None = None
+
+    @property
+    def concluded(self) -> Outcomes:
+        """What followed if violations end the runs."""
+        if self.end is None:
+            return self
+        visits, lags = self.end.visits, self.end.lags
+        return Outcomes(
+            np.concatenate([self.visits, visits]),
+            {lag: np.concatenate([rows, lags[lag]]) for lag, rows in self.lags.items()},
+        )
+
+    def moved(self, target: NDArray[np.int64]) -> Outcomes:
+        """Return them with state i called ``target[i]``; -1 drops what is about it."""
+        end = self.end
+        if end is not None:
+            moved = Outcomes(end.visits, end.lags).moved(target)
+            end = AtEnd(end.runs, moved.visits, moved.lags)
+        lags = {lag: _moved(rows, target, (0, 2)) for lag, rows in self.lags.items()}
+        return Outcomes(_moved(self.visits, target, (0,)), lags, end)
+
+
+def settled(found: Sequence[Outcomes], horizon: int | None) -> list[Outcomes]:
+    """Return what followed in several recordings, once it is judged how their runs end.
+
+    Parameters
+    ----------
+    horizon : int or None
+        Of the property, in ticks.
+    """
+    runs = [run for one in found if one.end is not None for run in one.end.runs]
+    concluded = judge_ends(runs, horizon).concluded
+    return [one.concluded if concluded else one for one in found]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,13 +154,7 @@ class Shard:
         return replace(
             self,
             transitions=_moved(self.transitions, target, (0, 1)),
-            outcomes={
-                judged: Outcomes(
-                    _moved(found.visits, target, (0,)),
-                    {lag: _moved(rows, target, (0, 2)) for lag, rows in found.lags.items()},
-                )
-                for judged, found in self.outcomes.items()
-            },
+            outcomes={judged: found.moved(target) for judged, found in self.outcomes.items()},
         )
 
 
@@ -169,6 +216,8 @@ def digest_of(shards: Sequence[Shard]) -> str:
             for lag, rows in found.lags.items():
                 digest.update(str(lag).encode())
                 digest.update(_bytes(rows))
+            if found.end is not None:
+                digest.update(repr(_dumped_end(found.end)).encode())
     return digest.hexdigest()
 
 
@@ -193,14 +242,23 @@ def dump(shard: Shard, judged: Sequence[Judged]) -> dict[str, Any]:
         "outcomes": [
             {
                 "property": judged.index(one),
-                "visits": found.visits.T.tolist(),
-                "lags": [
-                    {"ticks": lag, "steps": rows.T.tolist()} for lag, rows in found.lags.items()
-                ],
+                **_dumped_counts(found.visits, found.lags),
+                **({} if found.end is None else {"end": _dumped_end(found.end)}),
             }
             for one, found in shard.outcomes.items()
         ],
     }
+
+
+def _dumped_counts(visits: Counts, lags: Mapping[int, Counts]) -> dict[str, Any]:
+    return {
+        "visits": visits.T.tolist(),
+        "lags": [{"ticks": lag, "steps": rows.T.tolist()} for lag, rows in lags.items()],
+    }
+
+
+def _dumped_end(end: AtEnd) -> dict[str, Any]:
+    return {"runs": dump_ends(end.runs), **_dumped_counts(end.visits, end.lags)}
 
 
 def read_property(reader: Reader) -> dict[str, Any]:
@@ -235,6 +293,17 @@ def parse(readers: Sequence[Reader], heads: Sequence[Reader], n: int) -> tuple[S
 
 
 def _outcomes(reader: Reader, scores: int, n: int) -> Outcomes:
+    visits, lags = _counted(reader, scores, n)
+    if "end" not in reader.value:
+        return Outcomes(visits, lags)
+    child = reader.child("end")
+    end = AtEnd(parse_ends(child, "runs"), *_counted(child, scores, n))
+    if end.lags.keys() != lags.keys():
+        raise child.wrong("lags", [*end.lags], f"the lags of {reader.path}: {[*lags]}")
+    return Outcomes(visits, lags, end)
+
+
+def _counted(reader: Reader, scores: int, n: int) -> tuple[Counts, dict[int, Counts]]:
     state, automaton = (0, n - 1), (0, MAX_AUTOMATON)
     visits = reader.columns(
         "visits",
@@ -248,12 +317,9 @@ def _outcomes(reader: Reader, scores: int, n: int) -> Outcomes:
             accepted="at most as many violations as moments",
         )
     later = (ENDED, n - 1)
-    return Outcomes(
-        visits,
-        {
-            part.integer("ticks", 1, MAX_LAG): part.columns(
-                "steps", (state, automaton, later, automaton, (1, MAX_COUNT))
-            )
-            for part in reader.children("lags")
-        },
-    )
+    columns = state, automaton, later, automaton, (1, MAX_COUNT)
+    lags = {
+        part.integer("ticks", 1, MAX_LAG): part.columns("steps", columns)
+        for part in reader.children("lags")
+    }
+    return visits, lags

@@ -303,5 +303,5 @@ def _remarks(monitor: Monitor, runs: Sequence[RecordedRun]) -> str:
 def _remark_lines(monitor: Monitor, runs: Sequence[RecordedRun]) -> Iterator[str]:
     for note in monitor.told:
         yield f"<li>{escape(note)}</li>"
-    for line in remarks_on(runs):
+    for line in remarks_on(monitor, runs):
         yield f"<li>{escape(line)}</li>"

@@ -16,7 +16,7 @@ from forewarn.checking.numeric import risk_table
 from forewarn.checking.product import backward_induction
 from forewarn.models import CountModel, estimate_chain
 from forewarn.models.chain import Chain
-from forewarn.models.shards import ENDED, Judged, Outcomes, Shard, logit_of, told_by
+from forewarn.models.shards import ENDED, Judged, Outcomes, Shard, logit_of, settled, told_by
 from forewarn.states.interface import is_terminal
 
 Floats = NDArray[np.float64]
@@ -115,11 +115,13 @@ class Problem:
     @cached_property
     def _outcomes(self) -> list[tuple[int, Judged, Outcomes]]:
         """Return the recordings that tell of the property, and what they tell."""
-        return [
+        told = [
             (i, judged, shard.outcomes[judged])
             for i, shard in self._numbered
             if (judged := told_by(shard.outcomes, self.judged)) is not None
         ]
+        found = settled([outcomes for _, _, outcomes in told], self.question.horizon)
+        return [(i, judged, one) for (i, judged, _), one in zip(told, found, strict=True)]
 
     @cached_property
     def atoms(self) -> Floats:
