@@ -59,6 +59,7 @@ def judged(name: str, **differences: Estimate) -> Judged:
         None,
         0.0,
         differences,
+        (40, 20),
     )
 
 
