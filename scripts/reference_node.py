@@ -19,35 +19,34 @@ from monitor_node import parameters
 from monitor_node.outputs import Outputs
 from monitor_node.services import Services
 
-MESSAGES = Path(__file__).resolve().parents[1] / "ros2_ws" / "src" / "forewarn_msgs"
+ROOT = Path(__file__).resolve().parents[1]
+MESSAGES = ROOT / "ros2_ws" / "src" / "forewarn_msgs"
 ENTRY = re.compile(r"^(?P<name>\w+) : Publisher.*\n(?P<text>(?: {4}.*\n)+)", re.M)
 RATE = 10.0
 HEAD = """\
 # Topics, services, parameters, messages
 
-Written from the code by `make docs`. `~` is the name of the node: `/monitor`, unless a launch file
-says otherwise. Other pages tell what is behind it: [the node](../design/node.md), [how to watch
-it](../howto/watching.md), [how it intervenes](../howto/interventions.md).
+`~` is the name of the node, `/monitor` unless a launch file says otherwise. Each field of a message
+is described in its file, which the type links to; `ros2 interface show forewarn_msgs/msg/Risk`
+shows the same.
 
 ## What the monitor publishes
 
 """
 INPUTS = """
-Beside these it reports on `/diagnostics` (diagnostic_msgs/msg/DiagnosticArray) every
-`diagnostics_period`.
+Every `diagnostics_period` it also reports on `/diagnostics` (diagnostic_msgs/msg/DiagnosticArray).
 
-A subscription matches if it asks for no more than this: `best_effort` or `reliable`, and a deadline
-that is no shorter. The numbers are those of a monitor of 10 ticks a second. The deadline is two
-periods, the liveliness lease five and at least 0.2 s. Where the clock counts steps there is no
-deadline.
+A subscription matches if it asks for no more: `best_effort` or `reliable`, and no shorter deadline.
+Figures are for 10 ticks a second: the deadline is two periods, the lease of liveliness five, at
+least 0.2 s. Under `clock: steps` there is no deadline.
 
 ## What the monitor subscribes to
 
 | Topic | Type | |
 |---|---|---|
 | topics of signals | as the monitor file says | QoS as the publishers offer it; `qos_overrides` |
-| `~/input/signals` | [forewarn_msgs/msg/Signals](#signals) | signals without a topic, by name |
-| `~/input/arrivals` | [forewarn_msgs/msg/Arrivals](#arrivals) | from a player: when they arrived |
+| `~/input/signals` | {signals} | signals without a topic, by name |
+| `~/input/arrivals` | {arrivals} | from a player: when they arrived |
 | `/clock` | rosgraph_msgs/msg/Clock | with `use_sim_time` |
 
 ## Services of the monitor
@@ -71,7 +70,9 @@ def page() -> str:
     finally:
         rclpy.shutdown(context=context)
     lines = ["| Topic | Type | When | Quality of service |", "|---|---|---|---|", *topics]
-    lines += [INPUTS.rstrip(), "", "| Service | Type | |", "|---|---|---|", *services]
+    signals, arrivals = (_link(MESSAGES / "msg" / f"{one}.msg") for one in ("Signals", "Arrivals"))
+    inputs = INPUTS.format(signals=signals, arrivals=arrivals).rstrip()
+    lines += [inputs, "", "| Service | Type | |", "|---|---|---|", *services]
     return HEAD + "\n".join([*lines, *_parameters(), *_messages()])
 
 
@@ -108,7 +109,14 @@ def _first(path: Path) -> str:
 def _linked(kind: Any) -> str:
     package, folder = kind.__module__.split(".")[:2]
     name = f"{package}/{folder}/{kind.__name__}"
-    return f"[{name}](#{kind.__name__.lower()})" if package == "forewarn_msgs" else name
+    if package != "forewarn_msgs":
+        return name
+    return _link(MESSAGES / folder / f"{kind.__name__}.{folder}")
+
+
+def _link(path: Path) -> str:
+    """Return a type of ours with a link to its file, from docs/reference."""
+    return f"[{path.stem}](../../{path.relative_to(ROOT)})"
 
 
 def _quality(profile: QoSProfile) -> str:
@@ -169,10 +177,9 @@ def _accepted(entry: parameters.Parameter) -> str:
 
 
 def _messages() -> Iterator[str]:
-    for folder, title in (("msg", "Messages"), ("srv", "Service types"), ("action", "Actions")):
-        yield from ("", f"## {title}")
+    yield from ("", "## Messages and actions", "")
+    for folder in ("msg", "action"):
         for path in sorted((MESSAGES / folder).glob(f"*.{folder}")):
-            yield from ("", f"### {path.stem}", "", "```text")
-            yield path.read_text(encoding="utf-8").rstrip()
-            yield "```"
+            sentence = _first(path).partition(". ")[0].rstrip(".")
+            yield f"- {_link(path)}: {sentence}."
     yield ""

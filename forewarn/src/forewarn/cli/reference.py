@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 
 from forewarn.cli.main import COMMANDS, DESCRIPTION, build_parser, parser_of
 
 HEAD = """\
 # Command line
 
-{description}
-`forewarn COMMAND --help` prints what stands here. This page is written from the parsers by
-`make docs`.
+{description} `forewarn COMMAND --help` prints what stands here.
 
-Exit codes of every command: 0 fine, 1 findings, 2 wrong usage or input; 130 when interrupted.
-Results go to stdout; progress bars, remarks and warnings to stderr. Every command takes `--json`,
-which prints the result as one JSON document, and `-q`, which leaves out bars and remarks (warnings
-stay). A wrong input is told by file, key path, value and what would be accepted.
-
-A file that is written is replaced whole or not at all, and keeps owner and mode; a symbolic link
-stays, and the file that it leads to is replaced. Devices, FIFOs and pipes are written straight
-into. With `-o /dev/stdout`, results for people go to stderr.
-Output that cannot be written, on a full disk for instance, is an error as well (exit code 2).
-
-In a terminal, tables fit its width: columns that matter less are left out, then texts are wrapped
-between words, then figures stand below each other; a long state shows what it gained (+) and lost
-(-) since the line before. Violations, alerts, errors and warnings are coloured unless `NO_COLOR` is
-set. `forewarn completion` installs tab completion.
+- Exit codes: 0 fine, 1 findings, 2 wrong usage or input (also output that cannot be written), 130
+  interrupted.
+- Results go to stdout, progress bars, remarks and warnings to stderr. `--json` prints the result as
+  one JSON document, `-q` leaves out bars and remarks; every command has both.
+- A file is replaced as a whole or not at all. It keeps owner and mode, and a symbolic link stays.
+  Devices, FIFOs and pipes are written into. With `-o /dev/stdout`, text for people goes to stderr.
+- In a terminal, tables fit its width, and colours mark alerts and errors unless `NO_COLOR` is set.
+  A long state is shown as what it gained (+) and lost (-) since the line before.
 
 | Command | |
 |---|---|
+{commands}
+## Arguments of several commands
+
+{shared}
 """
 
 
@@ -40,14 +37,27 @@ def reference() -> str:
         f"| [`{name}`](#{name.replace(' ', '-')}) | {text} |\n" for name, text in COMMANDS.items()
     )
     parser = build_parser()
-    sections = "".join(_section(name, parser_of(parser, name)) for name in COMMANDS)
-    return HEAD.format(description=DESCRIPTION) + table + sections
+    parsers = {name: parser_of(parser, name) for name in COMMANDS}
+    shared = _shared(parsers.values())
+    head = HEAD.format(description=DESCRIPTION, commands=table, shared="\n".join(shared.values()))
+    return head + "".join(_section(name, parsers[name], shared) for name in COMMANDS)
 
 
-def _section(name: str, parser: argparse.ArgumentParser) -> str:
-    lines = ["", f"## {name}", "", parser.description or "", ""]
-    lines += ["| Argument | |", "|---|---|"]
-    lines += [f"| {_label(action)} | {_text(action)} |" for action in _arguments(parser)]
+def _shared(parsers: Collection[argparse.ArgumentParser]) -> dict[str, str]:
+    """Return the lines of arguments that several commands have alike, by their names."""
+    number = Counter(_line(action) for parser in parsers for action in _arguments(parser))
+    names = {_line(action): _name(action) for parser in parsers for action in _arguments(parser)}
+    meanings = Counter(names.values())
+    lines = {names[line]: line for line, n in number.items() if n > 1 + (meanings[names[line]] > 1)}
+    return dict(sorted(lines.items(), key=lambda item: item[0].lstrip("`-").lower()))
+
+
+def _section(name: str, parser: argparse.ArgumentParser, shared: dict[str, str]) -> str:
+    own = [one for one in _arguments(parser) if shared.get(_name(one)) != _line(one)]
+    others = [_name(one) for one in _arguments(parser) if shared.get(_name(one)) == _line(one)]
+    lines = ["", f"## {name}", "", parser.description or "", "", *map(_line, own)]
+    if others:
+        lines += ["", f"Also {', '.join(others)}: [as elsewhere](#arguments-of-several-commands)."]
     lines += ["", *_epilog(parser.epilog or "")]
     return "\n".join(lines) + "\n"
 
@@ -58,6 +68,14 @@ def _arguments(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
             yield action
 
 
+def _line(action: argparse.Action) -> str:
+    return f"- {_label(action)}: {action.help or ''}"
+
+
+def _name(action: argparse.Action) -> str:
+    return f"`{action.option_strings[-1]}`" if action.option_strings else _label(action)
+
+
 def _label(action: argparse.Action) -> str:
     choices = ",".join(action.choices or ())
     value = f"{{{choices}}}" if choices else str(action.metavar or "")
@@ -66,10 +84,6 @@ def _label(action: argparse.Action) -> str:
     needed = " (required)" if action.required else ""
     value = "" if action.nargs == 0 else f" {value}"
     return f"`{', '.join(action.option_strings)}{value}`{needed}"
-
-
-def _text(action: argparse.Action) -> str:
-    return (action.help or "").replace("|", "\\|")
 
 
 def _epilog(text: str) -> Iterator[str]:
