@@ -21,11 +21,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from benchmarks._harness import LEAST, Cell, Table, Target, run, take_turns
-from forewarn.checking import ENDED, risk_table
 from forewarn.checking.credible import Question, credible_tables
+from forewarn.checking.labels import ENDED
+from forewarn.checking.numeric import risk_table
 from forewarn.checking.product import product_graph
-from forewarn.logic import Automaton, compile_formula, parse_formula
-from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
+from forewarn.logic.automaton import Automaton
+from forewarn.logic.compilation import compile_formula
+from forewarn.logic.parser import parse_formula
+from forewarn.models.chain import Chain
+from forewarn.models.counts import CountModel, Smoothing
+from forewarn.models.estimation import estimate_chain
 from forewarn.states.vocabulary import Vocabulary
 
 BOUND = 100

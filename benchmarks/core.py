@@ -20,7 +20,7 @@ from rosbags.highlevel import AnyReader
 
 from benchmarks._harness import Cell, Table, Target, quantile, resident, take_turns
 from benchmarks._harness import run as serve
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.learning.observing import wanted_types
@@ -31,7 +31,7 @@ from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.loading import load_fitting, make_monitor
 from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.step import Monitor
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDINGS = ROOT / "evaluation" / "sumo" / "recordings"

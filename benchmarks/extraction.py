@@ -15,8 +15,9 @@ import numpy as np
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from benchmarks._harness import LEAST, Cell, Table, Target, run, take_turns
-from forewarn.expressions import parse_expression
-from forewarn.messages import MessageType, compile_extractor, installed_message_type
+from forewarn.expressions.syntax import parse_expression
+from forewarn.messages.definitions import MessageType, installed_message_type
+from forewarn.messages.extraction import compile_extractor
 
 OBJECTS = """\
 std_msgs/Header header

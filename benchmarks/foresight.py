@@ -22,7 +22,7 @@ from benchmarks._harness import run as serve
 from benchmarks.core import tick_yaml, walk
 from forewarn.assessment.danger import fit_scores
 from forewarn.assessment.outcome_counts import watch_for
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.danger_trees import MOST_TREES
 from forewarn.learning.pipeline import learn
@@ -30,7 +30,8 @@ from forewarn.logic.specification import compile_spec
 from forewarn.monitoring.build import build_without_bounds, with_estimates
 from forewarn.monitoring.session import Session
 from forewarn.monitoring.step import Monitor
-from forewarn.states.danger import Ensemble, Scoring, lags_of
+from forewarn.states.danger.fit import Ensemble, lags_of
+from forewarn.states.danger.score import Scoring
 
 EVER = 2 * MOST_TREES
 """Trees that a fit has at the most: of all features, and of the present alone.

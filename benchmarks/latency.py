@@ -24,7 +24,7 @@ from benchmarks._harness import Cell, Table, Target, quantile, run
 from benchmarks._live import KEPT, SCALARS, RiskArray, monitor, process
 from benchmarks.core import tick_yaml, walk
 from forewarn.learning.counting import TransitionCounter, build_model
-from forewarn.models import save_model
+from forewarn.models.file import save_model
 from forewarn.monitoring.loading import load_bare
 
 RATES = (10.0, 50.0, 100.0)

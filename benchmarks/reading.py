@@ -19,7 +19,7 @@ from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, W
 from rosbags.typesys import Stores, get_typestore
 
 from benchmarks._harness import Cell, Table, run, take_turns
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 
 STORES = {1: get_typestore(Stores.ROS1_NOETIC), 2: get_typestore(Stores.ROS2_HUMBLE)}
 RATES = {"/odom": 50.0, "/objects": 10.0, "/light": 10.0, "/path": 5.0}

@@ -16,7 +16,7 @@ from typing import Any
 from apollo_bridge import cyber_record_reader as underlying
 from benchmarks._harness import Table, Target, run, take_turns
 from benchmarks.bridge import load
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 
 CHUNKS = 60
 

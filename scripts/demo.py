@@ -197,7 +197,7 @@ class Demo:
 
     @contextmanager
     def _listener(self) -> Iterator[Any]:
-        from forewarn.config import load_spec
+        from forewarn.config.file import load_spec
 
         period = 1.0 / load_spec(CONFIG).rate
         with self.signals.held():

@@ -16,8 +16,8 @@ from rclpy.parameter import Parameter
 from robot_ends import ApolloEnd, AutowareEnd, GateEnd, Nav2End
 
 from apollo_bridge.commands import way_of
-from forewarn.config import load_spec
 from forewarn.config.actions import ACTIONS, SEVERITY
+from forewarn.config.file import load_spec
 from forewarn_ros.status import Severity
 
 MONITOR = """

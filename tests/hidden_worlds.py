@@ -17,11 +17,11 @@ from scipy.special import expit, ndtri
 
 from forewarn.checking.credible import Question
 from forewarn.checking.labels import label_states
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.estimates.problem import Problem
 from forewarn.logic.specification import compile_spec
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.models.shards import Outcomes, Shard
 from forewarn.monitoring.estimated import judged_property
 from forewarn.states.vocabulary import Vocabulary

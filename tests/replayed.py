@@ -11,15 +11,15 @@ from typing import Any
 from live_ros import Probe, Process
 
 from forewarn.assessment.record_replay import replay_record
-from forewarn.checking import risk_table
-from forewarn.config import load_spec
+from forewarn.checking.numeric import risk_table
+from forewarn.config.file import load_spec
 from forewarn.learning.observing import wanted_types
-from forewarn.models import load_model
+from forewarn.models.file import load_model
 from forewarn.monitoring.build import build_monitor, compile_for
 from forewarn.monitoring.carried import Taken
 from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.verdict import Verdict
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.states.vocabulary import Vocabulary
 from forewarn_ros.messages import from_time

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from forewarn.logic.automaton import Automaton
-from forewarn.models import Chain
+from forewarn.models.chain import Chain
 
 
 def given_chain(matrix: ArrayLike | sparse.spmatrix, absorbing: ArrayLike | None = None) -> Chain:

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.learning.pipeline import learn
-from forewarn.messages import MessageType, installed_message_type
-from forewarn.models import save_model
+from forewarn.messages.definitions import MessageType, installed_message_type
+from forewarn.models.file import save_model
 from forewarn.monitoring.build import compile_spec
-from forewarn.recordings import RecordingWriter
+from forewarn.recordings.writing import RecordingWriter
 
 LATENCY_NS = 25_000_000
 START_NS = 1_700_000_000_040_000_000

@@ -20,16 +20,15 @@ import pytest
 
 from forewarn.assessment.lines import verdict_line
 from forewarn.assessment.replay import Replaying, replay
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ModelError
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import dump_model, load_model, save_model
-from forewarn.models.file import parse_model
+from forewarn.models.file import dump_model, load_model, parse_model, save_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.live_session import Watch
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import Admission, StateSpace, is_terminal, terminal_code

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from forewarn.config import MonitorSpec, Section
+from forewarn.config.fields import Section
+from forewarn.config.file import MonitorSpec
 from forewarn.errors import ModelError
 from forewarn.states.abstraction import Abstraction
-from forewarn.states.danger import DangerFit
+from forewarn.states.danger.fit import DangerFit
 from forewarn.states.interface import Admission, StateSpace
 from forewarn.states.kinds import KINDS, Kind
-from forewarn.states.predicates import build_abstraction
+from forewarn.states.predicates.compile import build_abstraction
 
 NAMES = ("low", "middle", "high")
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from evaluation.closed_loop.demands import physical_quantities
 from evaluation.harness.control import Library, OnSignals, Policies
-from forewarn.config import MonitorSpec, load_spec
+from forewarn.config.file import MonitorSpec, load_spec
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel, load_model
+from forewarn.models.counts import CountModel
+from forewarn.models.file import load_model
 from forewarn.monitoring.build import compile_for
 
 DEMO = Path(__file__).resolve().parents[2] / "config" / "demo.yaml"

@@ -40,10 +40,10 @@ from evaluation.harness.episodes import Episodes, Pairs, read_lines, write_lines
 from evaluation.harness.page import Row, between, publish, resampled, rounded, shown
 from evaluation.sumo.network import EGO_TYPE, Scenario
 from evaluation.sumo.simulation import NoEgoError
-from forewarn.config import MonitorSpec
+from forewarn.config.file import MonitorSpec
 from forewarn.config.sections import BoundsSpec, ShieldSpec
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import compile_for
 from monitor_node.actuators.interface import Demand
 

@@ -19,7 +19,7 @@ from evaluation.harness.runs import Pass, pass_over, recordings_in, watch
 from forewarn.errors import InputError, plural
 from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.loading import load_bare
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 
 HERE = Path(__file__).resolve().parent
 PROPERTY, FOLDS = "no_crash", 5

@@ -40,10 +40,10 @@ from forewarn.assessment.comparison import Contender, Judged, compare
 from forewarn.assessment.episodes import AlertRule, scored_run
 from forewarn.assessment.replay import Replaying, replay
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models import load_model
+from forewarn.models.file import load_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.loading import load_bare, load_compiled
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 
 HERE = Path(__file__).resolve().parent
 SCENARIOS = HERE.parent / "study"

@@ -30,7 +30,7 @@ from evaluation.harness.command import command
 from evaluation.harness.page import Row, between, publish, resampled, shown
 from evaluation.harness.runs import recordings_in
 from forewarn.errors import InputError, plural
-from forewarn.recordings import find_recordings, open_recording
+from forewarn.recordings.registry import find_recordings, open_recording
 
 HERE = Path(__file__).resolve().parent
 TITLE = "The guard on recorded runs of agents"

@@ -15,7 +15,7 @@ from forewarn.learning.counting import TransitionCounter
 from forewarn.learning.pipeline import assemble
 from forewarn.learning.recording_report import RecordingReport
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import CountModel, Provenance
+from forewarn.models.counts import CountModel, Provenance
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.shielding import advise_action

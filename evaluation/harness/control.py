@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from evaluation.harness.messages import Message
-from forewarn.config import MonitorSpec
 from forewarn.config.actions import SEVERITY
+from forewarn.config.file import MonitorSpec
 from forewarn.logic.specification import CompiledSpec
-from forewarn.messages import MessageType, installed_message_type
-from forewarn.models import CountModel
+from forewarn.messages.definitions import MessageType, installed_message_type
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.policy import RESTING, Level, PolicyState, Rules, decide

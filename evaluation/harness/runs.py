@@ -27,7 +27,8 @@ from forewarn.learning.observing import wanted_types
 from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.session import Session, run
-from forewarn.recordings import Recording, Sample, find_recordings, open_recording
+from forewarn.recordings.interface import Recording, Sample
+from forewarn.recordings.registry import find_recordings, open_recording
 
 TRACK_ARRAYS = tuple(
     field.name

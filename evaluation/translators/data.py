@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from evaluation.harness.lines import json_lines, text_lines
 from forewarn.assessment.requirement_files import Answer, Requirement
 from forewarn.errors import FormulaError
-from forewarn.logic.equivalence import kind_of
-from forewarn.logic.notations import read_formula
+from forewarn.logic.equivalence.kinds import kind_of
+from forewarn.logic.notations.reader import read_formula
 from forewarn.logic.syntax import atoms_of
 
 PACKED = ".jsonl.gz"

@@ -28,8 +28,10 @@ from evaluation.translators.data import Pair, Translator, pairs, translators
 from evaluation.translators.spots_words import in_spots_words, words_replaced
 from forewarn.assessment.grading import Grade, Outcome, grade, tabulate
 from forewarn.errors import FormulaError, plural
-from forewarn.logic.equivalence import Difference, RequirementKind, Verdict, compare
-from forewarn.logic.notations import read_formula, unwrapped
+from forewarn.logic.equivalence.decision import Difference, Verdict, compare
+from forewarn.logic.equivalence.kinds import RequirementKind
+from forewarn.logic.notations.answers import unwrapped
+from forewarn.logic.notations.reader import read_formula
 from forewarn.logic.notations.tables import PREFIX_LETTERS
 from forewarn.logic.syntax import Formula, atoms_of
 

@@ -246,7 +246,7 @@ def test_who_only_observes_has_nothing_to_act_with(
 LOADED = """
 import sys
 import monitor_node.node
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from monitor_node.actuators.loading import check_messages
 for file in sys.argv[1:]:
     check_messages(load_spec(file).actuators)

@@ -27,9 +27,9 @@ from small_world import MONITOR, TYPES, serialized, write_bag
 
 from forewarn.assessment.record_replay import replay_record
 from forewarn.cli import main
-from forewarn.config import load_spec
-from forewarn.messages import installed_message_type
-from forewarn.models import load_model
+from forewarn.config.file import load_spec
+from forewarn.messages.definitions import installed_message_type
+from forewarn.models.file import load_model
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.intervention import withdraw
 from forewarn.monitoring.live_session import Watch

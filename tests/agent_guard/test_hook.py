@@ -26,11 +26,11 @@ from agent_guard.answers import read_answer
 from agent_guard.deadline import MOST_STUCK, Deadline, LateError
 from agent_guard.decisions import LONGEST_MESSAGE
 from forewarn.cli.main import main
-from forewarn.config import load_spec
 from forewarn.config.actions import ACTIONS, Action
+from forewarn.config.file import load_spec
 from forewarn.errors import ConfigError, ForewarnError
 from forewarn.learning.counting import TransitionCounter, build_model
-from forewarn.models import save_model
+from forewarn.models.file import save_model
 from forewarn.monitoring.build import compile_spec
 
 TASK = "Pay 20 to DE77 for bill.txt"

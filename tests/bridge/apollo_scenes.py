@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from apollo_bridge.layouts import own_class, own_pool
-from forewarn.config import MonitorSpec, load_spec
+from forewarn.config.file import MonitorSpec, load_spec
 from forewarn.logic.specification import compile_spec
 from forewarn.states.inputs import open_feed
 

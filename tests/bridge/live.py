@@ -253,9 +253,9 @@ def _yaml(value: Any) -> str:
 
 def write_monitor(folder: Path, record: Path, rate: float = 10.0) -> Path:
     """Write a monitor file, and its model learned from a record."""
-    from forewarn.config import load_spec
+    from forewarn.config.file import load_spec
     from forewarn.learning.pipeline import learn
-    from forewarn.models import save_model
+    from forewarn.models.file import save_model
     from forewarn.monitoring.build import compile_spec
 
     path = folder / "monitor.yaml"

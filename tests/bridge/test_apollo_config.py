@@ -9,7 +9,7 @@ import pytest
 from apollo_scenes import FRONT, Player, Scene
 
 from apollo_bridge.layouts import own_class
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.logic.specification import compile_spec
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apollo_bridge.commands import WAYS, asks_for_limits, check, way_of
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.errors import ConfigError
 
 

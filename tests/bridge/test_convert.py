@@ -9,7 +9,7 @@ from google.protobuf import descriptor_pb2
 from mcap.reader import make_reader
 
 from apollo_bridge.messages import Pool
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 
 
 def test_a_record_keeps_its_messages_and_brings_their_descriptors(

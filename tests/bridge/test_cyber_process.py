@@ -24,7 +24,7 @@ from apollo_bridge.left_in_force import Memory
 from apollo_bridge.relay import Relay
 from apollo_bridge.transport import Channels, Event, Lost, Topology
 from apollo_bridge.worker import Worker
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn_ros.status import Severity, Status
 
 

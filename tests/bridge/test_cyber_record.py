@@ -21,7 +21,7 @@ from mcap.reader import make_reader
 
 from apollo_bridge import cyber_record_reader as underlying
 from apollo_bridge.sections import RecordFile
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 
 if underlying.load() is None:
     pytest.skip("cyber-record cannot be imported with this protobuf", allow_module_level=True)

@@ -19,7 +19,7 @@ from apollo_bridge.relay import Relay
 from apollo_bridge.tcp import TcpTransport
 from apollo_bridge.transport import Arrival, Offer
 from apollo_bridge.worker import Worker
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn_ros.status import Severity
 
 CHASSIS, OBJECTS, PAD = "/chassis", "/objects", "/pad"

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from apollo_bridge.layouts import own_class, own_pool
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.learning.observing import observe
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import compile_spec
-from forewarn.models import save_model
-from forewarn.recordings import open_recording
+from forewarn.models.file import save_model
+from forewarn.recordings.registry import open_recording
 from forewarn.states.inputs import open_feed
 
 CHASSIS, POSE = "/apollo/canbus/chassis", "/apollo/localization/pose"

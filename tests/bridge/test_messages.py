@@ -11,8 +11,9 @@ import pytest
 from apollo_bridge.layouts import own_pool
 from apollo_bridge.messages import Pool
 from forewarn.errors import DecodeError, FieldError
-from forewarn.expressions import Unknown, parse_expression
-from forewarn.messages import compile_extractor
+from forewarn.expressions.syntax import parse_expression
+from forewarn.expressions.values import Unknown
+from forewarn.messages.extraction import compile_extractor
 
 
 def evaluate(message: Any, *expressions: str) -> list[Any]:
@@ -155,7 +156,7 @@ def test_bytes_that_do_not_fit_are_an_error() -> None:
 
 
 def test_has_of_a_ros_field_is_refused() -> None:
-    from forewarn.messages import installed_message_type
+    from forewarn.messages.definitions import installed_message_type
 
     with pytest.raises(FieldError, match=r"all fields of .*Header are always set"):
         compile_extractor(

@@ -13,9 +13,10 @@ from apollo_bridge import cyber_record_reader as underlying
 from apollo_bridge.messages import Pool
 from apollo_bridge.records import CyberRecording
 from forewarn.errors import RecordingError
-from forewarn.expressions import Unknown, parse_expression
-from forewarn.messages import compile_extractor
-from forewarn.recordings import find_recordings, open_recording
+from forewarn.expressions.syntax import parse_expression
+from forewarn.expressions.values import Unknown
+from forewarn.messages.extraction import compile_extractor
+from forewarn.recordings.registry import find_recordings, open_recording
 
 
 def cyber_record() -> Any:

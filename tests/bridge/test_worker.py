@@ -12,7 +12,7 @@ from apollo_bridge.derivation import Derivation
 from apollo_bridge.layouts import own_class
 from apollo_bridge.transport import Arrival, Channels, Event
 from apollo_bridge.worker import Worker
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 
 pytestmark = pytest.mark.clocked
 

@@ -16,12 +16,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 from small_chains import bounded_response
 
-from forewarn.checking import ENDED, RiskTable, numeric, storm
+from forewarn.checking import numeric, storm
 from forewarn.checking.credible import Question, credible_tables
+from forewarn.checking.interface import RiskTable
+from forewarn.checking.labels import ENDED
 from forewarn.checking.sound import sound_table
 from forewarn.errors import CheckingError
 from forewarn.logic.automaton import Automaton
-from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
+from forewarn.models.chain import Chain
+from forewarn.models.counts import CountModel, Smoothing
+from forewarn.models.estimation import estimate_chain
 from forewarn.states.vocabulary import Vocabulary
 
 EXAMPLES = settings(

@@ -19,9 +19,10 @@ from mcap.writer import CompressionType, Writer
 from apollo_bridge import cyber_record_reader
 from apollo_bridge.layouts import own_class, own_pool
 from forewarn.errors import RecordingError
-from forewarn.expressions import parse_expression
-from forewarn.messages import compile_extractor
-from forewarn.recordings import Recording, Sample, open_recording
+from forewarn.expressions.syntax import parse_expression
+from forewarn.messages.extraction import compile_extractor
+from forewarn.recordings.interface import Recording, Sample
+from forewarn.recordings.registry import open_recording
 
 Row = tuple[int, str, float]
 """Time, topic and value of a message."""

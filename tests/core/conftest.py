@@ -17,10 +17,10 @@ from rosbags.typesys import Stores, get_typestore
 
 from forewarn.expressions.functions import embeddings
 from forewarn.expressions.functions.embeddings import EmbeddingModel
-from forewarn.messages import MessageType, installed_message_type
+from forewarn.messages.definitions import MessageType, installed_message_type
 from forewarn.monitoring.record import RISK_TYPE
 from forewarn.monitoring.risk_rows import RiskRow
-from forewarn.recordings import RecordingWriter
+from forewarn.recordings.writing import RecordingWriter
 
 STORE = get_typestore(Stores.ROS2_HUMBLE)
 ODOMETRY, SCAN, BOOL = "nav_msgs/msg/Odometry", "sensor_msgs/msg/LaserScan", "std_msgs/msg/Bool"

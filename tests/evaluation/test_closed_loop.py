@@ -24,9 +24,9 @@ from evaluation.closed_loop.trip import Brakes, Referee, role_of
 from evaluation.harness.control import QuantityRules, moving
 from evaluation.harness.episodes import paired, read_lines
 from evaluation.sumo.simulation import Frame
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.config.sections import BoundsSpec
-from forewarn.models import load_model
+from forewarn.models.file import load_model
 from forewarn.monitoring.build import compile_for
 from forewarn.monitoring.intervention import Request
 from monitor_node.actuators.interface import NOTHING, Demand

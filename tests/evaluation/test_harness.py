@@ -13,7 +13,7 @@ from evaluation.foresight.commonroad import load_scene
 from evaluation.harness.command import Seeds, command, seeds_of
 from evaluation.harness.episodes import Episodes
 from evaluation.harness.messages import STORE, Message, Topic, header, message, write_bag
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 
 ROOT = Path(__file__).parents[2]
 

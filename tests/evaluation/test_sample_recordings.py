@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from rosbags.highlevel import AnyReader
 
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.logic.specification import compile_spec
-from forewarn.models import load_model
-from forewarn.recordings import open_recording
+from forewarn.models.file import load_model
+from forewarn.recordings.registry import open_recording
 
 NAMES = ("train_1", "train_2", "train_3", "held_out")
 LIMIT = 4_000_000

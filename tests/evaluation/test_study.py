@@ -16,7 +16,7 @@ from evaluation.harness.runs import pass_over
 from evaluation.study import record, rivals
 from evaluation.study.study import disagreements, jobs_for
 from evaluation.sumo.simulation import Frame
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.errors import RecordingError
 from forewarn.logic.specification import compile_spec
 

@@ -16,10 +16,10 @@ from apollo_bridge.layouts import own_class, own_pool
 from apollo_bridge.maps import load_map
 from apollo_bridge.tcp import ProtocolError, Publications
 from forewarn.errors import DecodeError, FieldError, RecordingError
-from forewarn.expressions import parse_expression
 from forewarn.expressions.functions.shapes import MapError
-from forewarn.messages import compile_extractor
-from forewarn.recordings import open_recording
+from forewarn.expressions.syntax import parse_expression
+from forewarn.messages.extraction import compile_extractor
+from forewarn.recordings.registry import open_recording
 
 CHASSIS, SPEED = "apollo.canbus.Chassis", "speed_mps + engine_started"
 

@@ -12,7 +12,7 @@ from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, W
 from rosbags.typesys import Stores, get_typestore
 
 from forewarn.errors import RecordingError
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 
 KINDS = (
     "none.mcap", "storage.mcap", "message.mcap", "file.mcap.zstd", "none.db3", "message.db3",

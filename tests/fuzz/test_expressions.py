@@ -10,13 +10,9 @@ from hypothesis import strategies as st
 from mutations import changed_text, soup
 
 from forewarn.errors import ForewarnError
-from forewarn.expressions import (
-    CONSTANTS,
-    FUNCTIONS,
-    compile_expression,
-    normal_form,
-    parse_expression,
-)
+from forewarn.expressions.compiler import compile_expression
+from forewarn.expressions.functions import CONSTANTS, FUNCTIONS
+from forewarn.expressions.syntax import normal_form, parse_expression
 from forewarn.expressions.values import Unknown
 
 SIGNALS = ("a", "b", "xs", "ys", "name")

@@ -13,18 +13,11 @@ from hypothesis import strategies as st
 from mutations import changed_bytes, changed_document, changed_text, soup
 from scipy import sparse
 
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.errors import ForewarnError, ModelError
-from forewarn.models import (
-    CountModel,
-    Provenance,
-    Smoothing,
-    estimate_chain,
-    load_model,
-    merge_models,
-    save_model,
-)
-from forewarn.models.file import _checksum
+from forewarn.models.counts import CountModel, Provenance, Smoothing
+from forewarn.models.estimation import estimate_chain
+from forewarn.models.file import _checksum, load_model, merge_models, save_model
 from forewarn.monitoring.build import compile_spec
 from forewarn.states.vocabulary import Vocabulary
 

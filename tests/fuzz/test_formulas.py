@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from mutations import changed_text, soup
 
 from forewarn.errors import ForewarnError, FormulaError
-from forewarn.logic import compile_formula, explain, format_formula, parse_formula
+from forewarn.logic.compilation import compile_formula
+from forewarn.logic.explanation import explain
+from forewarn.logic.parser import parse_formula
+from forewarn.logic.printing import format_formula
 
 EXAMPLES = (
     "always(p implies eventually[0:2](q))",

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from mutations import changed_bytes, changed_text
 
 from forewarn.errors import DecodeError, ForewarnError
-from forewarn.expressions import parse_expression
-from forewarn.messages import compile_extractor, message_type
+from forewarn.expressions.syntax import parse_expression
+from forewarn.messages.definitions import message_type
+from forewarn.messages.extraction import compile_extractor
 
 DEFINITION = """\
 bool flag

@@ -6,10 +6,15 @@ from hypothesis import strategies as st
 from mutations import changed_text, soup
 
 from forewarn.errors import FormulaError
-from forewarn.logic import format_formula, parse_formula
-from forewarn.logic.equivalence import Verdict, compare, kind_of
-from forewarn.logic.fret import in_words, read_requirement, translate
-from forewarn.logic.notations import is_prose, read_formula, unwrapped
+from forewarn.logic.equivalence.decision import Verdict, compare
+from forewarn.logic.equivalence.kinds import kind_of
+from forewarn.logic.fret.explanation import in_words
+from forewarn.logic.fret.meaning import translate
+from forewarn.logic.fret.sentences import read_requirement
+from forewarn.logic.notations.answers import is_prose, unwrapped
+from forewarn.logic.notations.reader import read_formula
+from forewarn.logic.parser import parse_formula
+from forewarn.logic.printing import format_formula
 
 ANSWERS = (
     "LTL: globally ( a implies next b )",

@@ -18,8 +18,8 @@ from small_world import DISTANCE, ODOMETRY, START_NS, TYPES, serialized
 from std_msgs.msg import Float32
 
 from forewarn.errors import ForewarnError
-from forewarn.messages import installed_message_type
-from forewarn.recordings import RecordingWriter
+from forewarn.messages.definitions import installed_message_type
+from forewarn.recordings.writing import RecordingWriter
 from forewarn_ros.messages import from_time
 from monitor_node.bag_player import BagPlayer
 

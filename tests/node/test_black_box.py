@@ -22,7 +22,8 @@ from small_world import MONITOR
 from std_msgs.msg import String
 
 from forewarn.monitoring.incident_file import TABLE
-from forewarn.recordings import Recording, open_recording
+from forewarn.recordings.interface import Recording
+from forewarn.recordings.registry import open_recording
 from forewarn.signals.ticks import Grid
 
 pytestmark = pytest.mark.ros

@@ -23,7 +23,7 @@ from forewarn.monitoring.carried import TablePacker
 from forewarn.monitoring.evaluate import EvaluatedTick, TickResult
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.session_events import Mute
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 from forewarn_ros.lifecycle import make_executor
 from monitor_node import node as node_module
 from monitor_node.node import MonitorNode

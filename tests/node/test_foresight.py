@@ -10,13 +10,14 @@ from live_ros import stepped
 from small_world import DISTANCE, MONITOR, ODOMETRY, TYPES, serialized, write_bag
 
 from forewarn.assessment.outcome_counts import watch_for
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.learning.pipeline import learn
-from forewarn.messages import installed_message_type
-from forewarn.models import CountModel, load_model, save_model
+from forewarn.messages.definitions import installed_message_type
+from forewarn.models.counts import CountModel
+from forewarn.models.file import load_model, save_model
 from forewarn.monitoring.build import compile_for, compile_spec, with_estimates
 from forewarn.monitoring.live_session import Watch
-from forewarn.states.danger import DangerFit, Ensemble, lags_of
+from forewarn.states.danger.fit import DangerFit, Ensemble, lags_of
 
 pytestmark = pytest.mark.ros
 FIELDS = (

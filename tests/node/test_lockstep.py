@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.recordings import Sample
+from forewarn.recordings.interface import Sample
 from forewarn.signals.ticks import Grid
 from monitor_node.lockstep import LockStep, timeline
 from monitor_node.pacing import Pacer

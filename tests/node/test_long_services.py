@@ -14,7 +14,8 @@ from forewarn_msgs.srv import LoadModel
 from live_ros import Probe, monitor_parameters
 from rclpy.parameter import Parameter
 
-from forewarn.models import Provenance, load_model, save_model
+from forewarn.models.counts import Provenance
+from forewarn.models.file import load_model, save_model
 from forewarn.monitoring.live_session import Watch
 from forewarn_ros.lifecycle import make_executor
 from monitor_node.apart import MEGABYTE

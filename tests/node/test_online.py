@@ -10,7 +10,7 @@ from live_ros import Probe, Process, stepped
 from small_world import MONITOR
 
 from forewarn.cli import main
-from forewarn.models import load_model
+from forewarn.models.file import load_model
 
 pytestmark = pytest.mark.ros
 

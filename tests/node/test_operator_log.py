@@ -11,7 +11,7 @@ from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
-from forewarn.states.predicates import Observation
+from forewarn.states.vocabulary import Observation
 from monitor_node.operator_log import Teller
 
 

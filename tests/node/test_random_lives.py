@@ -22,9 +22,9 @@ from rclpy.context import Context
 from rclpy.lifecycle import TransitionCallbackReturn
 from switchboard import Switchboard, modules
 
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.learning.counting import TransitionCounter, build_model
-from forewarn.models import save_model
+from forewarn.models.file import save_model
 from forewarn.monitoring.build import compile_spec
 
 pytestmark = pytest.mark.ros

@@ -10,7 +10,7 @@ from live_ros import stepped
 from small_world import MONITOR
 
 from forewarn.config.yaml_text import load_document
-from forewarn.models import load_model
+from forewarn.models.file import load_model
 
 pytestmark = pytest.mark.ros
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.carried import PackedTables
 from forewarn.monitoring.record import Names, RecordWriter

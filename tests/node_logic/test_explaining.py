@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from small_world import DISTANCE, MONITOR, ODOMETRY, TYPES, serialized
 
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.logic.specification import compile_spec
-from forewarn.messages import installed_message_type
+from forewarn.messages.definitions import installed_message_type
 from forewarn.monitoring.live_session import Watch
 from monitor_node.explaining import explain
 from monitor_node.readings import ages_at, seen_at

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from forewarn.config.black_box import BlackBoxSpec
 from forewarn.monitoring.black_box import BlackBox, Kept, Moment
 from forewarn.monitoring.incident_file import IncidentFolder
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 from forewarn.recordings.writing import string_cdr
 from monitor_node.incident_writer import IncidentWriter
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import RecordingError
 from forewarn.files.journal import JournalFile

@@ -12,7 +12,7 @@ import pytest
 import reference
 from own_environment import NotInstalledError, variables
 
-from forewarn.config import Section
+from forewarn.config.fields import Section
 
 
 class Page(HTMLParser):

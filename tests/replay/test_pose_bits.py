@@ -16,8 +16,8 @@ from live_process import environment
 from live_ros import Probe, Process, of
 from replayed import check_record, offline, play, published
 
-from forewarn.messages import installed_message_type
-from forewarn.recordings import RecordingWriter
+from forewarn.messages.definitions import installed_message_type
+from forewarn.recordings.writing import RecordingWriter
 
 pytestmark = pytest.mark.ros
 PACKAGES = Path(__file__).with_name("interfaces")

@@ -13,7 +13,9 @@ from live_ros import MONITOR, Probe, Process, Stepper, of
 from replayed import check_record, offline, play, published
 from small_world import TYPES
 
-from forewarn.recordings import RecordingWriter, Sample, open_recording
+from forewarn.recordings.interface import Sample
+from forewarn.recordings.registry import open_recording
+from forewarn.recordings.writing import RecordingWriter
 from forewarn.signals.ticks import Grid
 
 pytestmark = pytest.mark.ros

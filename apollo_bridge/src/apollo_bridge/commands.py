@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from forewarn.config import MonitorSpec
 from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP
+from forewarn.config.file import MonitorSpec
 from forewarn.config.sections import PropertySpec
 from forewarn.errors import ConfigError, ConfigErrors, InputError
 

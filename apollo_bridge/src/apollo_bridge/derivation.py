@@ -11,13 +11,13 @@ from apollo_bridge.layouts import own_pool
 from apollo_bridge.messages import Pool, SchemaError
 from apollo_bridge.records import pool_of
 from apollo_bridge.transport import Arrival, Offer
-from forewarn.config import MonitorSpec
+from forewarn.config.file import MonitorSpec
 from forewarn.errors import InputError
-from forewarn.messages import ForeignType
+from forewarn.messages.foreign import ForeignType
 from forewarn.monitoring.bridging import divide, timeout_of
 from forewarn.signals.feed import Feed
 from forewarn.states.inputs import open_feed
-from forewarn.states.predicates import build_abstraction
+from forewarn.states.predicates.compile import build_abstraction
 
 FINE_RATE = 1000.0
 NANOSECONDS = 1_000_000_000

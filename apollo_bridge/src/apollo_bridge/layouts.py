@@ -15,7 +15,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2
 
 from apollo_bridge.messages import Pool, SchemaError, described
-from forewarn.messages import ForeignType
+from forewarn.messages.foreign import ForeignType
 
 
 @lru_cache(maxsize=1)

@@ -24,8 +24,8 @@ from apollo_bridge.relay import Relay, Wish
 from apollo_bridge.tcp import TcpTransport
 from apollo_bridge.transport import Channels, Transport
 from apollo_bridge.worker import Worker
-from forewarn.config import load_spec
 from forewarn.config.actions import ACTIONS
+from forewarn.config.file import load_spec
 from forewarn.errors import ConfigError
 from forewarn.monitoring.record import Names
 from forewarn.signals.clock_kinds import clock_of

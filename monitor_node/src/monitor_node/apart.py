@@ -17,7 +17,8 @@ from typing import BinaryIO
 
 from forewarn.errors import ModelError
 from forewarn.files.interpreters import command
-from forewarn.models import CountModel, Provenance, load_model
+from forewarn.models.counts import CountModel, Provenance
+from forewarn.models.file import load_model
 
 MEGABYTE = 1_000_000
 SMALL = MEGABYTE

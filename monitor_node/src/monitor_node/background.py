@@ -11,12 +11,13 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from forewarn.config import MonitorSpec
 from forewarn.config.actions import ACTIONS
+from forewarn.config.file import MonitorSpec
 from forewarn.errors import ForewarnError
 from forewarn.logic.specification import CompiledSpec
-from forewarn.messages import MessageType
-from forewarn.models import CountModel, check_replaceable, save_model
+from forewarn.messages.definitions import MessageType
+from forewarn.models.counts import CountModel
+from forewarn.models.file import check_replaceable, save_model
 from forewarn.monitoring.carried import PackedTables
 from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.footprint import MOST_COUNTED

@@ -14,7 +14,8 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from forewarn.errors import ForewarnError, InputError
-from forewarn.recordings import Recording, Sample, open_recording
+from forewarn.recordings.interface import Recording, Sample
+from forewarn.recordings.registry import open_recording
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.ticks import Grid
 from forewarn_ros.clock import SimulatedTime

@@ -27,7 +27,7 @@ from forewarn.monitoring.session_events import (
     decode,
     unhandled,
 )
-from forewarn.recordings import Sample
+from forewarn.recordings.interface import Sample
 from forewarn.signals.clock import Clock
 from forewarn.signals.clock_kinds import clock_of
 from forewarn.signals.ticks import Grid

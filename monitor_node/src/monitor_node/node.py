@@ -13,10 +13,11 @@ from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.subscription import Subscription
 
-from forewarn.config import MonitorSpec, load_spec
+from forewarn.config.file import MonitorSpec, load_spec
 from forewarn.errors import ConfigError, ModelError, located, plural
-from forewarn.messages import MessageType, installed_message_type
-from forewarn.models import CountModel, check_replaceable
+from forewarn.messages.definitions import MessageType, installed_message_type
+from forewarn.models.counts import CountModel
+from forewarn.models.file import check_replaceable
 from forewarn.monitoring.alerts import Alerts
 from forewarn.monitoring.anomaly_section import need_live_actions, open_detector
 from forewarn.monitoring.bridging import divide

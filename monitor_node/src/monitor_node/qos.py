@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import yaml
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
-from forewarn.recordings import Recording
+from forewarn.recordings.interface import Recording
 
 AUTO = "auto"
 RELIABILITY = {"reliable": True, "best_effort": False}

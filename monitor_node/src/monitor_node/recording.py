@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.errors import ForewarnError
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.carried import PackedTables
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import Packed, RecordWriter

@@ -14,7 +14,7 @@ from forewarn.errors import ForewarnError, ModelError
 from forewarn.files.interpreters import command
 from forewarn.files.outputs import check_output, write_output
 from forewarn.learning.remembered import RememberedRuns
-from forewarn.models import check_replaceable, load_model
+from forewarn.models.file import check_replaceable, load_model
 from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.live_session import Watch
 from monitor_node.background import Recurring, shapes

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rclpy.subscription import Subscription
 
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.alerts import Alerts
 from forewarn.monitoring.carried import PackedTables
 from forewarn.monitoring.evaluate import TickResult

@@ -15,7 +15,7 @@ from rclpy.task import Future
 
 from forewarn.config.actions import NO_ACTION
 from forewarn.errors import ForewarnError
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring import session_events
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.reasons import in_words

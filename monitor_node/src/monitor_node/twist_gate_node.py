@@ -25,8 +25,8 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
-from forewarn.config import MonitorSpec, load_spec
 from forewarn.config.actuators import NO_WAY, TwistSpec, Ways
+from forewarn.config.file import MonitorSpec, load_spec
 from forewarn.errors import ConfigError, ForewarnError
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.clock import Clock as MonitorClock

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from forewarn.assessment.events import find_events
 from forewarn.assessment.excursions import find_excursions
 from forewarn.assessment.history import History, Track
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.monitoring.breach import Broken
 from forewarn.monitoring.build import compile_spec

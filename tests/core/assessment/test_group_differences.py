@@ -19,7 +19,7 @@ from forewarn.assessment.group_differences import (
     permutation_p,
 )
 from forewarn.learning.group_counts import GroupTable
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.states.vocabulary import Vocabulary
 
 Ints = NDArray[np.int64]

@@ -15,13 +15,13 @@ from forewarn.assessment.replay import Replaying, replay
 from forewarn.assessment.splitting import Cut, Recorded, Setting, Split
 from forewarn.cli.improving import _read, _setting, _sources
 from forewarn.cli.output import Output
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import Smoothing
+from forewarn.models.counts import Smoothing
 from forewarn.monitoring.build import build_monitor
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 from forewarn.states.vocabulary import Vocabulary
 
 TEXT = """

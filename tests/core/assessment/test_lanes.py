@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from forewarn.assessment.history import Track
 from forewarn.assessment.lanes import OFF, ON, TERMINAL, UNKNOWN, WARNING, StateLog, requests
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.monitoring.intervention import AdvisorState, advise, answers_of
 from forewarn.signals.ticks import Grid
-from forewarn.states.predicates import Observation
-from forewarn.states.vocabulary import Vocabulary
+from forewarn.states.vocabulary import Observation, Vocabulary
 
 SPEC = parse_spec(
     parse_document(

@@ -14,17 +14,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.assessment.outcome_counts import LAGS, EndWatcher, OutcomeWatcher, watch_for
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigErrors, ModelError
 from forewarn.learning.executors import local
 from forewarn.learning.folds import fold_of
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import load_model, merge_models, save_model
-from forewarn.models.file import ESTIMATED, _checksum, canonical
+from forewarn.models.file import (
+    ESTIMATED,
+    _checksum,
+    canonical,
+    load_model,
+    merge_models,
+    save_model,
+)
 from forewarn.models.run_ends import RunEnd
-from forewarn.models.shards import ENDED, VIOLATED, bin_of, judged_in, logit_of
+from forewarn.models.score_bins import bin_of, logit_of
+from forewarn.models.shards import ENDED, VIOLATED, judged_in
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.step import Monitor, MonitorState
 from forewarn.monitoring.verdict import PropertyStatus, Verdict

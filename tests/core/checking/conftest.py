@@ -8,7 +8,7 @@ import pytest
 import small_chains
 
 from forewarn.logic.automaton import Automaton
-from forewarn.models import Chain
+from forewarn.models.chain import Chain
 
 
 @pytest.fixture

@@ -9,12 +9,11 @@ import pytest
 
 from forewarn.checking.action_risk import risk_of_actions
 from forewarn.checking.model_process import process_of_model
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import CountModel
-from forewarn.models.counts import Smoothing
+from forewarn.models.counts import CountModel, Smoothing
 
 TEXT = """
 rate: 10

@@ -10,11 +10,12 @@ import pytest
 from scipy import sparse
 from small_chains import given_chain
 
-from forewarn.checking import ENDED
 from forewarn.checking.credible import PosteriorSampler, Question, credible_tables
+from forewarn.checking.labels import ENDED
 from forewarn.checking.numeric import point_values, risk_table
 from forewarn.logic.automaton import Automaton
-from forewarn.models import CountModel, Smoothing, estimate_chain
+from forewarn.models.counts import CountModel, Smoothing
+from forewarn.models.estimation import estimate_chain
 from forewarn.states.vocabulary import Vocabulary
 
 Response = Callable[[int], Automaton]

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from forewarn.checking.evidence import WAYS, find_evidence
 from forewarn.checking.process_query import answer_process_query, parse_process_query
-from forewarn.models import CountModel, Smoothing
+from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.process import Step, ordered
 from forewarn.states.vocabulary import Vocabulary
 

@@ -12,10 +12,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 from small_chains import given_chain
 
-from forewarn.checking import ENDED, explanation, risk_table
+from forewarn.checking import explanation
 from forewarn.checking.explanation import likely_ways, predicate_effects
+from forewarn.checking.labels import ENDED
+from forewarn.checking.numeric import risk_table
 from forewarn.logic.automaton import Automaton
-from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
+from forewarn.models.chain import Chain
+from forewarn.models.counts import CountModel, Smoothing
+from forewarn.models.estimation import estimate_chain
 from forewarn.states.vocabulary import Vocabulary
 
 Response = Callable[[int], Automaton]

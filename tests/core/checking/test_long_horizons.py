@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from small_chains import given_chain
 
-from forewarn.checking import ENDED, risk_table
+from forewarn.checking.labels import ENDED
+from forewarn.checking.numeric import risk_table
 from forewarn.checking.product import (
     LONG,
     backward_induction,
@@ -22,8 +23,10 @@ from forewarn.checking.product import (
     geometric_sums,
 )
 from forewarn.checking.times import expected_steps
-from forewarn.logic import Automaton, compile_formula, parse_formula
-from forewarn.models import Chain
+from forewarn.logic.automaton import Automaton
+from forewarn.logic.compilation import compile_formula
+from forewarn.logic.parser import parse_formula
+from forewarn.models.chain import Chain
 
 MakeChain = Callable[..., Chain]
 FORMULAS = [

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.checking.credible import PosteriorSampler
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
-from forewarn.models import CountModel, Smoothing
+from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.estimation import missing_weights
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.step import Monitor

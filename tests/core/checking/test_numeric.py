@@ -11,10 +11,13 @@ import pytest
 from scipy import sparse
 from small_chains import given_chain
 
-from forewarn.checking import ENDED, label_states, risk_table, storm
+from forewarn.checking import storm
+from forewarn.checking.labels import ENDED, label_states
+from forewarn.checking.numeric import risk_table
 from forewarn.errors import CheckingError
 from forewarn.logic.automaton import Automaton
-from forewarn.models import CountModel, Smoothing, estimate_chain
+from forewarn.models.counts import CountModel, Smoothing
+from forewarn.models.estimation import estimate_chain
 from forewarn.states.vocabulary import Vocabulary
 
 Response = Callable[[int], Automaton]

@@ -11,9 +11,10 @@ import pytest
 from scipy import sparse
 from small_chains import given_chain
 
-from forewarn.checking import reachability, risk_table
+from forewarn.checking import reachability
 from forewarn.checking.elimination import absorption, sparse_absorption
 from forewarn.checking.mdp import optimal
+from forewarn.checking.numeric import risk_table
 from forewarn.checking.reachability import reach
 from forewarn.checking.response import unbounded as idle
 from forewarn.errors import CheckingError

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from forewarn.checking import label_states, risk_table
-from forewarn.logic import compile_formula, parse_formula
-from forewarn.models import CountModel, Smoothing, estimate_chain
+from forewarn.checking.labels import label_states
+from forewarn.checking.numeric import risk_table
+from forewarn.logic.compilation import compile_formula
+from forewarn.logic.parser import parse_formula
+from forewarn.models.counts import CountModel, Smoothing
+from forewarn.models.estimation import estimate_chain
 from forewarn.states.vocabulary import Vocabulary
 
 VOCABULARY = Vocabulary(("a", "b"), ("crash", "end"))

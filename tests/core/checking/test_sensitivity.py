@@ -9,13 +9,16 @@ import pytest
 from scipy import sparse
 from small_chains import given_chain
 
-from forewarn.checking import ENDED, risk_table
+from forewarn.checking.labels import ENDED
+from forewarn.checking.numeric import risk_table
 from forewarn.checking.sensitivity import (
     estimator_sensitivity,
     reach_sensitivity,
 )
 from forewarn.logic.automaton import Automaton
-from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
+from forewarn.models.chain import Chain
+from forewarn.models.counts import CountModel, Smoothing
+from forewarn.models.estimation import estimate_chain
 from forewarn.states.vocabulary import Vocabulary
 
 Response = Callable[[int], Automaton]

@@ -10,7 +10,8 @@ import pytest
 from scipy import optimize, sparse, stats
 from small_chains import given_chain
 
-from forewarn.checking import ENDED, label_states, risk_table
+from forewarn.checking.labels import ENDED, label_states
+from forewarn.checking.numeric import risk_table
 from forewarn.checking.sound import (
     Intervals,
     row_intervals,
@@ -20,9 +21,11 @@ from forewarn.checking.sound import (
     transition_intervals,
 )
 from forewarn.errors import CheckingError
-from forewarn.logic import compile_formula, parse_formula
 from forewarn.logic.automaton import Automaton
-from forewarn.models import CountModel, Smoothing, estimate_chain
+from forewarn.logic.compilation import compile_formula
+from forewarn.logic.parser import parse_formula
+from forewarn.models.counts import CountModel, Smoothing
+from forewarn.models.estimation import estimate_chain
 from forewarn.states.vocabulary import Vocabulary
 
 Response = Callable[[int], Automaton]

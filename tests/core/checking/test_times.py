@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from small_chains import given_chain
 
-from forewarn.checking import ENDED
+from forewarn.checking.labels import ENDED
 from forewarn.checking.product import backward_induction
 from forewarn.checking.times import expected_steps
 from forewarn.logic.automaton import Automaton
-from forewarn.models import Chain
+from forewarn.models.chain import Chain
 
 Response = Callable[[int], Automaton]
 MakeChain = Callable[..., Chain]

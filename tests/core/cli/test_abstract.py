@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.config.yaml_text import load_document
 
 TEXT = """\

@@ -10,8 +10,8 @@ import others_data
 import pytest
 
 from forewarn.cli.main import main
-from forewarn.config import load_spec
-from forewarn.models import load_model
+from forewarn.config.file import load_spec
+from forewarn.models.file import load_model
 from forewarn.states.interface import terminal_code
 
 ROOT = Path(__file__).parents[3]

@@ -12,7 +12,9 @@ import pytest
 
 from forewarn.checking.sensitivity import reach_sensitivity
 from forewarn.learning.coverage import coverage
-from forewarn.models import CountModel, Smoothing, estimate_chain, load_model
+from forewarn.models.counts import CountModel, Smoothing
+from forewarn.models.estimation import estimate_chain
+from forewarn.models.file import load_model
 
 Run = Callable[..., Any]
 

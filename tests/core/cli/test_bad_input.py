@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.recordings import RecordingWriter
+from forewarn.recordings.writing import RecordingWriter
 
 BAD_FILES = [
     # what is wrong, old text, new text, what the message names

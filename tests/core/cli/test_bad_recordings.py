@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from mcap.reader import make_reader
 
-from forewarn.recordings import RecordingWriter, open_recording
+from forewarn.recordings.registry import open_recording
+from forewarn.recordings.writing import RecordingWriter
 
 
 def test_a_recording_cut_short_is_read_as_far_as_it_goes_and_said_to_be(

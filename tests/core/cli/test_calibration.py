@@ -15,9 +15,9 @@ import pytest
 
 from forewarn.errors import ModelError
 from forewarn.logic.specification import compile_spec
-from forewarn.models import CountModel, load_model, merge_models, save_model
 from forewarn.models.calibration_map import Recalibration
-from forewarn.models.file import _checksum
+from forewarn.models.counts import CountModel
+from forewarn.models.file import _checksum, load_model, merge_models, save_model
 from forewarn.monitoring.online_learning import OnlineLearner
 
 
@@ -229,7 +229,7 @@ def test_the_key_of_the_monitor_file_asks_for_held_out_recordings(
 
 
 def test_the_node_keeps_the_map_while_it_learns_on(corridor_run: Any, learned: Path) -> None:
-    from forewarn.config import load_spec
+    from forewarn.config.file import load_spec
 
     model = load_model(learned)
     learner = OnlineLearner(compile_spec(load_spec(corridor_run.config)), model)

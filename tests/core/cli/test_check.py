@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from forewarn.cli import main
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.logic.specification import compile_spec
-from forewarn.models import CountModel, estimate_chain, load_model, save_model
-from forewarn.models.counts import Smoothing
+from forewarn.models.counts import CountModel, Smoothing
+from forewarn.models.estimation import estimate_chain
+from forewarn.models.file import load_model, save_model
 from forewarn.monitoring.build import build_monitor
 
 Run = Callable[..., Any]

@@ -18,8 +18,9 @@ from forewarn.checking.process_query import (
     parse_process_query,
     storm_process_query,
 )
-from forewarn.models import CountModel, Smoothing, save_model
+from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.estimation import smoothed_process
+from forewarn.models.file import save_model
 from forewarn.models.process import Step, ordered
 from forewarn.states.vocabulary import Vocabulary
 

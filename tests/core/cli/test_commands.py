@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 from forewarn.cli.main import COMMANDS, build_parser, parser_of
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.files.alone import alone
 from forewarn.learning.observing import wanted_types
 from forewarn.logic.specification import compile_spec
-from forewarn.models import load_model
+from forewarn.models.file import load_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.session import Session, run
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 
 Run = Callable[..., Any]
 

@@ -14,21 +14,22 @@ from following import MONITOR, write
 
 pytest.importorskip("sklearn", reason="the extra `learn` is not installed")
 
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.learning import danger_fit
 from forewarn.learning.folds import parted
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import compile_spec
-from forewarn.messages import MessageType
-from forewarn.models import CountModel, load_model, save_model
+from forewarn.messages.definitions import MessageType
+from forewarn.models.counts import CountModel
+from forewarn.models.file import load_model, save_model
 from forewarn.monitoring.build import build_monitor, compile_for
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.session_events import Start
-from forewarn.recordings import open_recording
 from forewarn.recordings.by_name import samples_of
+from forewarn.recordings.registry import open_recording
 from monitor_node.explaining import explain
 from monitor_node.readings import ages_at
 

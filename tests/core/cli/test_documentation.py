@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.logic.specification import compile_spec
 

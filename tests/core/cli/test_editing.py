@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from forewarn.cli.editing import difference, edited
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.errors import ConfigError
 
 

@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forewarn.config import load_spec
-from forewarn.expressions import Unknown, compile_expression, parse_expression
+from forewarn.config.file import load_spec
+from forewarn.expressions.compiler import compile_expression
 from forewarn.expressions.functions import embeddings
 from forewarn.expressions.functions.embeddings import MAX_EMBEDDED, EmbeddingModel
+from forewarn.expressions.syntax import parse_expression
+from forewarn.expressions.values import Unknown
 from forewarn.learning.embedded import SIZE, weighed
 from forewarn.logic.specification import compile_spec
 

@@ -17,10 +17,9 @@ import pytest
 
 from forewarn import load_monitor
 from forewarn.cli import main
-from forewarn.config import load_spec
-from forewarn.models import load_model
+from forewarn.config.file import load_spec
 from forewarn.models.calibration_map import METHODS
-from forewarn.models.file import ESTIMATED
+from forewarn.models.file import ESTIMATED, load_model
 from forewarn.monitoring.build import build_monitor, compile_for
 from forewarn.monitoring.composition import Composition, Push, composition_of, risk_facts
 from forewarn.monitoring.composition import in_words as composition_in_words

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from forewarn.models import estimate_chain, load_model
+from forewarn.models.estimation import estimate_chain
 from forewarn.models.exporters import FORMATS
+from forewarn.models.file import load_model
 
 Run = Callable[..., Any]
 

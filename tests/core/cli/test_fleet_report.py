@@ -12,7 +12,7 @@ import pytest
 
 from forewarn.assessment import fleet_summary, replay
 from forewarn.cli.main import main
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 
 MONITOR = """
 rate: 10

@@ -14,7 +14,7 @@ from following import drive
 pytest.importorskip("sklearn", reason="the extra `learn` is not installed")
 
 from forewarn.learning import danger_fit
-from forewarn.models import load_model
+from forewarn.models.file import load_model
 
 
 def test_the_file_to_copy_learns_and_foresees(

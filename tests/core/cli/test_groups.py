@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from forewarn.cli.main import main
-from forewarn.models import load_model
+from forewarn.models.file import load_model
 from forewarn.monitoring.loading import make_monitor
 
 MONITOR = """

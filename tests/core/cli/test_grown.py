@@ -9,9 +9,8 @@ import re
 import pytest
 
 from forewarn.config.yaml_text import load_document
-from forewarn.models import load_model, merge_models
 from forewarn.models.counts import with_states
-from forewarn.models.file import _checksum
+from forewarn.models.file import _checksum, load_model, merge_models
 
 TEXT = """\
 version: 1

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from forewarn.cli.moving import PLACES, moved
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.monitoring.loading import load_compiled
 
 MONITOR = """\

@@ -18,7 +18,7 @@ from forewarn.assessment.results import scored_runs
 from forewarn.monitoring.black_box import Kept, Moment
 from forewarn.monitoring.incident_file import IncidentFile, IncidentFolder, label_of
 from forewarn.monitoring.loading import make_monitor
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 from forewarn.signals.clock import NANOSECONDS
 
 Run = Callable[..., Any]

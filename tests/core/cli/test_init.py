@@ -16,12 +16,13 @@ from forewarn.cli.drafting.catalogue import CATALOGUE, Role
 from forewarn.cli.drafting.draft import RESERVED_WORDS
 from forewarn.cli.drafting.naming import end_of, is_goal, is_truth, role_of
 from forewarn.cli.drafting.writing import scalar
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.config.yaml_text import parse_document
-from forewarn.expressions import parse_expression
+from forewarn.expressions.syntax import parse_expression
 from forewarn.logic.specification import compile_spec
-from forewarn.messages import compile_extractor, installed_message_type
-from forewarn.recordings import RecordingWriter
+from forewarn.messages.definitions import installed_message_type
+from forewarn.messages.extraction import compile_extractor
+from forewarn.recordings.writing import RecordingWriter
 
 STORE = get_typestore(Stores.ROS2_HUMBLE)
 MARKERS, ODOMETRY = "visualization_msgs/msg/MarkerArray", "nav_msgs/msg/Odometry"

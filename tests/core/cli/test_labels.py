@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from forewarn.config import load_spec
-from forewarn.expressions import compile_expression, parse_expression
+from forewarn.config.file import load_spec
+from forewarn.expressions.compiler import compile_expression
+from forewarn.expressions.syntax import parse_expression
 
 TEXT = """\
 # An agent.

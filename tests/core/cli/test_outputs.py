@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from forewarn.models import load_model
-from forewarn.recordings import open_recording
+from forewarn.models.file import load_model
+from forewarn.recordings.registry import open_recording
 
 Cli = Callable[..., Any]
 COMMANDS = [

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from learned_runs import SPEC, record
 
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.config.yaml_text import load_document
 
 

@@ -16,10 +16,11 @@ import pytest
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from forewarn.cli import main
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.learning.observing import observe
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.recordings import RecordingWriter, open_recording
+from forewarn.recordings.registry import open_recording
+from forewarn.recordings.writing import RecordingWriter
 from forewarn.states.predicates.validity import build_validity
 
 START_NS = 1_700_000_000_000_000_000

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from forewarn.logic import compile_formula, parse_formula
+from forewarn.logic.compilation import compile_formula
+from forewarn.logic.parser import parse_formula
 
 Run = Callable[..., Any]
 

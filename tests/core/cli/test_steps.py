@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.cli.main import main
-from forewarn.models import load_model
+from forewarn.models.file import load_model
 
 SPEC = """\
 version: 1

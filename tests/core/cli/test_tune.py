@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from forewarn.cli.tune_runs import Elsewhere
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import compile_spec
 

@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.logic.specification import compile_spec
-from forewarn.messages import MessageType
-from forewarn.models import load_model
+from forewarn.messages.definitions import MessageType
 from forewarn.models.calibration_map import Recalibration
+from forewarn.models.file import load_model
 from forewarn.monitoring.carried import tables_of, with_tables
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.session_events import Event, ModelChange, Start, UnknownEvent
 from forewarn.monitoring.step import Monitor
-from forewarn.recordings import open_recording
-from forewarn.states.predicates import Observation
+from forewarn.recordings.registry import open_recording
+from forewarn.states.vocabulary import Observation
 
 
 @pytest.fixture

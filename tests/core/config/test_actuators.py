@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.config import MonitorSpec, parse_spec
+from forewarn.config.file import MonitorSpec, parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError
 

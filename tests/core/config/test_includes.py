@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.errors import ConfigError
 from forewarn.logic.specification import compile_spec
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.config import load_spec, parse_spec
+from forewarn.config.file import load_spec, parse_spec
 from forewarn.config.sections import Thresholds
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError

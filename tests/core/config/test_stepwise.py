@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.config.sections import PropertySpec
 from forewarn.config.stepwise import OF_PROPERTIES, durations
 from forewarn.errors import ConfigError

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.templates import TEMPLATES
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError
-from forewarn.logic import Automaton
+from forewarn.logic.automaton import Automaton
 from forewarn.logic.specification import compile_spec
 
 Letters = Sequence[tuple[bool, bool]]

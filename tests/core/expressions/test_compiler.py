@@ -13,13 +13,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from forewarn.errors import ExpressionError
-from forewarn.expressions import (
-    FUNCTIONS,
-    Unknown,
-    compile_expression,
-    parse_expression,
-    values,
-)
+from forewarn.expressions import values
+from forewarn.expressions.compiler import compile_expression
+from forewarn.expressions.functions import FUNCTIONS
+from forewarn.expressions.syntax import parse_expression
+from forewarn.expressions.values import Unknown
 
 INF, NAN = math.inf, math.nan
 

@@ -8,7 +8,7 @@ import traceback
 import pytest
 
 from forewarn.errors import ExpressionError
-from forewarn.expressions import normal_form, parse_expression
+from forewarn.expressions.syntax import normal_form, parse_expression
 
 
 @pytest.mark.parametrize(

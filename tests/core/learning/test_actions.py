@@ -15,19 +15,17 @@ from scipy import sparse
 
 from forewarn.checking.mdp import optimal
 from forewarn.errors import ModelError
-from forewarn.learning import TransitionCounter, build_model
-from forewarn.models import (
-    CountModel,
-    Provenance,
+from forewarn.learning.counting import TransitionCounter, build_model
+from forewarn.models.counts import CountModel, EndRule, Provenance
+from forewarn.models.estimation import estimate_chain
+from forewarn.models.file import (
     canonical,
     dump_model,
-    estimate_chain,
     load_model,
     merge_models,
     parse_model,
     save_model,
 )
-from forewarn.models.counts import EndRule
 from forewarn.models.process import Step
 from forewarn.states.vocabulary import Vocabulary
 

@@ -9,7 +9,7 @@ import pytest
 from forewarn.errors import RecordingError
 from forewarn.files.remote import address
 from forewarn.learning.copies import Copies
-from forewarn.models import Provenance
+from forewarn.models.counts import Provenance
 
 A, B = Path("a.jsonl"), Path("b.jsonl")
 ACCEPTED = "each recording once"

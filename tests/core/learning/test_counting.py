@@ -12,10 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from forewarn.learning import TransitionCounter, build_model
-from forewarn.learning.counting import Counts
-from forewarn.models import Provenance, Smoothing
-from forewarn.models.counts import EndRule
+from forewarn.learning.counting import Counts, TransitionCounter, build_model
+from forewarn.models.counts import EndRule, Provenance, Smoothing
 from forewarn.states.vocabulary import Vocabulary
 
 VOCABULARY = Vocabulary(("a", "b"), ("crash", "arrived"))

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from forewarn.errors import ModelError
 from forewarn.learning.coverage import coverage, requirement
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.states.vocabulary import Vocabulary
 
 

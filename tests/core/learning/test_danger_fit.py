@@ -30,9 +30,8 @@ from forewarn.learning.danger_trees import PARAMETERS
 from forewarn.learning.folds import parted
 from forewarn.models.checked_json import Reader
 from forewarn.models.danger_file import dump_danger, parse_danger
-from forewarn.states.danger import Scoring
 from forewarn.states.danger.fit import features_of, lags_of
-from forewarn.states.danger.score import compiled_trees
+from forewarn.states.danger.score import Scoring, compiled_trees
 from tests import trees_interpreter as oracle
 
 SECTION = PropertySpec(formula="always(not p)", horizon=2.0)

@@ -12,14 +12,14 @@ import pytest
 from rosbags.typesys import Stores, get_typestore
 
 from forewarn.cli import main
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.learning.examples import classifier, read_run
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.messages import MessageType, installed_message_type
+from forewarn.messages.definitions import MessageType, installed_message_type
 from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.session_events import Reset, Start
-from forewarn.recordings import RecordingWriter
+from forewarn.recordings.writing import RecordingWriter
 from forewarn.signals.external import EXTERNAL_TYPE
 
 STORE = get_typestore(Stores.ROS2_HUMBLE)

@@ -23,7 +23,7 @@ from forewarn.checking.credible import Question
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import label_states
 from forewarn.checking.numeric import risk_table
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigErrors, ModelError
 from forewarn.learning.estimates.choice import in_words, mixture_table
@@ -36,10 +36,11 @@ from forewarn.learning.estimates.stack import HOLD, fit_weights, held_weights, m
 from forewarn.learning.folds import FEW
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import CountModel, Smoothing, estimate_chain, load_model, save_model
 from forewarn.models.calibration_map import Recalibration
+from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.estimates import PLAIN, Line, Mixture, Part
-from forewarn.models.file import _checksum
+from forewarn.models.estimation import estimate_chain
+from forewarn.models.file import _checksum, load_model, save_model
 from forewarn.models.shards import Judged, Outcomes, Shard
 from forewarn.monitoring.apply_calibration import calibrated
 from forewarn.monitoring.build import build_monitor, with_estimates

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.examples import classifier, read_run
 from forewarn.logic.specification import CompiledSpec, compile_spec

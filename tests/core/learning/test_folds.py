@@ -19,7 +19,7 @@ from forewarn.checking.labels import label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.cli import main
 from forewarn.cli.purposes import identified
-from forewarn.config import load_spec, parse_spec
+from forewarn.config.file import load_spec, parse_spec
 from forewarn.config.sections import BoundsSpec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, ConfigErrors, InputError, RecordingError
@@ -31,11 +31,13 @@ from forewarn.learning.folds import FEW, dealt, fold_of, grouping_of, identity_o
 from forewarn.learning.pipeline import learn
 from forewarn.learning.shard_store import ShardStore
 from forewarn.logic.specification import compile_spec
-from forewarn.models import CountModel, estimate_chain, load_model, merge_models, save_model
+from forewarn.models.counts import CountModel
 from forewarn.models.estimates import source_of
+from forewarn.models.estimation import estimate_chain
+from forewarn.models.file import load_model, merge_models, save_model
 from forewarn.monitoring.estimated import clustered_chain, judged_property
-from forewarn.recordings import Recording
 from forewarn.recordings.groups import Grouping
+from forewarn.recordings.interface import Recording
 
 TEXT = (
     FORBIDS_A_CRASH

@@ -13,17 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ModelError
 from forewarn.learning.borrowing import borrowing, choose_strength, held_out_losses, strengths
 from forewarn.learning.executors import local
 from forewarn.learning.pipeline import Learned, learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import CountModel, Smoothing, load_model, merge_models, save_model
 from forewarn.models.borrowing import Borrowed
-from forewarn.models.counts import with_states
+from forewarn.models.counts import CountModel, Smoothing, with_states
 from forewarn.models.estimation import estimate_chain, valid_successors
+from forewarn.models.file import load_model, merge_models, save_model
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.recordings.groups import grouping
 from forewarn.states.vocabulary import Vocabulary

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, RecordingError
 from forewarn.learning.executors import local
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import merge_models
+from forewarn.models.file import merge_models
 from forewarn.models.process import Step
 
 TEXT = """

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.linked import PIECES
 from forewarn.learning.remembered import RememberedRuns
 from forewarn.logic.specification import compile_spec
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 
 TEXT = """\
 version: 1

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.assessment.outcome_counts import watch_for
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import InputError, ModelError, RecordingError
 from forewarn.learning.executors import Executor, local
@@ -24,7 +24,7 @@ from forewarn.learning.shard_files import pack, unpack
 from forewarn.learning.shard_key import Question, question_digest
 from forewarn.learning.shard_store import ShardStore
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import save_model
+from forewarn.models.file import save_model
 from forewarn.models.process import Step
 
 TEXT = """

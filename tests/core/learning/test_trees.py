@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
 from forewarn.errors import ConfigError, RecordingError
-from forewarn.expressions import Unknown, compile_expression, parse_expression
+from forewarn.expressions.compiler import compile_expression
+from forewarn.expressions.syntax import parse_expression
+from forewarn.expressions.values import Unknown
 from forewarn.learning.candidates import Examples, Flags
 from forewarn.learning.thresholds import thresholds_between
 from forewarn.learning.trees import Grower, Growth, choose_size, learn_tree

@@ -7,14 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from forewarn.logic import (
-    compatible_classes,
-    compile_formula,
-    letter_of,
-    parse_formula,
-    step,
-    successors,
-)
+from forewarn.logic.automaton import compatible_classes, letter_of, step, successors
+from forewarn.logic.compilation import compile_formula
+from forewarn.logic.parser import parse_formula
 
 
 @pytest.fixture

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from forewarn.errors import FormulaError
-from forewarn.logic import compile_formula, letter_of, parse_formula, restart_state, step
+from forewarn.logic.automaton import letter_of, restart_state, step
+from forewarn.logic.compilation import compile_formula
+from forewarn.logic.parser import parse_formula
 
 
 def run(automaton, letters):

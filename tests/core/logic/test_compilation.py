@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from forewarn.errors import FormulaError
-from forewarn.logic import compile_formula, letter_of, parse_formula, step
+from forewarn.logic.automaton import letter_of, step
+from forewarn.logic.compilation import compile_formula
+from forewarn.logic.parser import parse_formula
 
 
 def compiled(text: str, rate: float = 1.0, **options):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from forewarn.logic import format_formula
-from forewarn.logic.equivalence import Verdict, compare
-from forewarn.logic.notations import read_formula, unwrapped
+from forewarn.logic.equivalence.decision import Verdict, compare
+from forewarn.logic.notations.answers import unwrapped
 from forewarn.logic.notations.declare import TEMPLATES
+from forewarn.logic.notations.reader import read_formula
+from forewarn.logic.printing import format_formula
 from forewarn.logic.syntax import And
 
 #: nl2ltl's `to_ltlf` where it has the template, else the table of Di Ciccio and Montali, 2022, with

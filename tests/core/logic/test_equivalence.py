@@ -8,8 +8,9 @@ import time
 import pytest
 
 from forewarn.errors import FormulaError
-from forewarn.logic.equivalence import RequirementKind, Verdict, compare, kind_of
-from forewarn.logic.notations import read_formula
+from forewarn.logic.equivalence.decision import Verdict, compare
+from forewarn.logic.equivalence.kinds import RequirementKind, kind_of
+from forewarn.logic.notations.reader import read_formula
 from forewarn.logic.syntax import walk
 
 

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.logic import compile_formula, explain, parse_formula
+from forewarn.logic.compilation import compile_formula
 from forewarn.logic.drawing import graph_of
+from forewarn.logic.explanation import explain
 from forewarn.logic.guards import guard_text
+from forewarn.logic.parser import parse_formula
 from forewarn.logic.truth import truth_table
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from forewarn.config import MonitorSpec
-from forewarn.logic import compatible_classes
+from forewarn.config.file import MonitorSpec
+from forewarn.logic.automaton import compatible_classes
 from forewarn.logic.specification import compile_spec
 
 RATE = 10.0

@@ -5,14 +5,10 @@ from __future__ import annotations
 import pytest
 
 from forewarn.errors import FormulaError
-from forewarn.logic import format_formula
-from forewarn.logic.notations import (
-    NOTATIONS,
-    TooLargeError,
-    is_prose,
-    read_formula,
-    unwrapped,
-)
+from forewarn.logic.notations.answers import is_prose, unwrapped
+from forewarn.logic.notations.reader import TooLargeError, read_formula
+from forewarn.logic.notations.tables import NOTATIONS
+from forewarn.logic.printing import format_formula
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from forewarn.errors import FormulaError
-from forewarn.logic import atoms_of, format_formula, parse_formula
-from forewarn.logic.syntax import Atom, Bound, Eventually, Interval
+from forewarn.logic.parser import parse_formula
+from forewarn.logic.printing import format_formula
+from forewarn.logic.syntax import Atom, Bound, Eventually, Interval, atoms_of
 
 
 @pytest.mark.parametrize(

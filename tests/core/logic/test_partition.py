@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.logic import compile_formula, parse_formula
+from forewarn.logic.compilation import compile_formula
 from forewarn.logic.machine import Machine, minimise
+from forewarn.logic.parser import parse_formula
 from forewarn.logic.partition import MAX_ROUNDS, doomed, refine
 
 MACHINES = st.integers(1, 25).flatmap(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.errors import ConfigError, ConfigErrors
 from forewarn.logic.problems import all_problems
 from forewarn.logic.specification import compile_spec

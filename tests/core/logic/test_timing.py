@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from forewarn.errors import FormulaError
-from forewarn.logic import compile_formula, parse_formula
+from forewarn.logic.compilation import compile_formula
+from forewarn.logic.parser import parse_formula
 from forewarn.logic.syntax import Bound, Interval
 from forewarn.logic.timing import in_steps
 from forewarn.signals.clock_kinds import clock_of

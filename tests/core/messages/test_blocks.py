@@ -12,14 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.errors import DecodeError, ExpressionError, FieldError
-from forewarn.expressions import Unknown, parse_expression
-from forewarn.messages import (
-    BlockExtractor,
-    Extractor,
-    block_extractor,
-    compile_extractor,
-    message_type,
-)
+from forewarn.expressions.syntax import parse_expression
+from forewarn.expressions.values import Unknown
+from forewarn.messages.blocks import BlockExtractor, block_extractor
+from forewarn.messages.definitions import message_type
+from forewarn.messages.extraction import Extractor, compile_extractor
 
 LINE = "=" * 80
 SCENE = message_type(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from forewarn.errors import ForewarnError
-from forewarn.messages import DefinitionError, installed_message_type, message_type
-from forewarn.messages.schema import ArrayOf, Primitive, SequenceOf
+from forewarn.messages.definitions import installed_message_type, message_type
+from forewarn.messages.schema import ArrayOf, DefinitionError, Primitive, SequenceOf
 
 LINE = "=" * 80
 BUNDLE = """\

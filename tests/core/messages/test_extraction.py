@@ -11,8 +11,10 @@ import pytest
 from cdr_interpreter import DECODERS
 
 from forewarn.errors import DecodeError
-from forewarn.expressions import Unknown, parse_expression
-from forewarn.messages import MessageType, compile_extractor, installed_message_type, message_type
+from forewarn.expressions.syntax import parse_expression
+from forewarn.expressions.values import Unknown
+from forewarn.messages.definitions import MessageType, installed_message_type, message_type
+from forewarn.messages.extraction import compile_extractor
 from forewarn.messages.inference import infer
 from forewarn.messages.vectorise import Lifted, lift
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from forewarn.errors import FieldError
-from forewarn.expressions import parse_expression
-from forewarn.messages import compile_extractor, installed_message_type, message_type
+from forewarn.expressions.syntax import parse_expression
+from forewarn.messages.definitions import installed_message_type, message_type
+from forewarn.messages.extraction import compile_extractor
 
 ODOMETRY = installed_message_type("nav_msgs/msg/Odometry")
 MARKERS = installed_message_type("visualization_msgs/msg/MarkerArray")

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.errors import DecodeError
-from forewarn.expressions import parse_expression
-from forewarn.messages import compile_extractor, message_type
+from forewarn.expressions.syntax import parse_expression
+from forewarn.messages.definitions import message_type
+from forewarn.messages.extraction import compile_extractor
 from forewarn.messages.layout import FORMATS, HUGE, PHASES, Layouts, advance, join
 from forewarn.messages.schema import ArrayOf, FieldType, Primitive, SequenceOf, Struct
 

@@ -11,13 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rosbags.typesys import Stores, get_typestore
 
-from forewarn.expressions import Unknown, parse_expression
-from forewarn.messages import (
-    Extractor,
-    block_extractor,
-    compile_extractor,
-    installed_message_type,
-)
+from forewarn.expressions.syntax import parse_expression
+from forewarn.expressions.values import Unknown
+from forewarn.messages.blocks import block_extractor
+from forewarn.messages.definitions import installed_message_type
+from forewarn.messages.extraction import Extractor, compile_extractor
 
 STORE = get_typestore(Stores.ROS2_HUMBLE)
 SCAN = "sensor_msgs/msg/LaserScan"

@@ -11,12 +11,11 @@ import pytest
 from scipy import sparse
 
 from forewarn.errors import ModelError
-from forewarn.models import merge_models
 from forewarn.models.checked_json import Reader
 from forewarn.models.counts import CountModel
 from forewarn.models.danger_file import dump_danger, parse_danger
-from forewarn.models.file import dump_model, parse_model
-from forewarn.states.danger import DangerFit, Ensemble
+from forewarn.models.file import dump_model, merge_models, parse_model
+from forewarn.states.danger.fit import DangerFit, Ensemble
 from forewarn.states.vocabulary import Vocabulary
 
 

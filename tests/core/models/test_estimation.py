@@ -13,7 +13,8 @@ from scipy import sparse
 from small_chains import given_chain
 
 from forewarn.errors import CheckingError, ModelError
-from forewarn.models import CountModel, Smoothing, estimate_chain
+from forewarn.models.counts import CountModel, Smoothing
+from forewarn.models.estimation import estimate_chain
 from forewarn.states.vocabulary import Vocabulary
 
 

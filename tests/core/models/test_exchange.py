@@ -11,7 +11,8 @@ import pytest
 from scipy import sparse
 
 from forewarn.errors import ModelError
-from forewarn.models import CountModel, Smoothing, estimate_chain
+from forewarn.models.counts import CountModel, Smoothing
+from forewarn.models.estimation import estimate_chain
 from forewarn.models.exporters import export_chain
 from forewarn.models.importers import import_probguard
 from forewarn.states.vocabulary import Vocabulary

@@ -14,15 +14,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from forewarn.errors import ModelError
-from forewarn.models import (
-    CountModel,
-    Provenance,
-    Smoothing,
-    load_model,
-    merge_models,
-    save_model,
-)
-from forewarn.models.file import _checksum
+from forewarn.models.counts import CountModel, Provenance, Smoothing
+from forewarn.models.file import _checksum, load_model, merge_models, save_model
 from forewarn.states.vocabulary import Vocabulary
 
 VOCABULARY = Vocabulary(("moving", "near"), ("collision",))

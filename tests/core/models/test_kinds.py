@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.errors import ModelError
-from forewarn.models import load_model
+from forewarn.models.file import load_model
 
 
 def test_a_fifo_is_refused_and_not_waited_for(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.errors import InputError, ModelError
-from forewarn.models import check_replaceable, load_model, save_model
+from forewarn.models.file import check_replaceable, load_model, save_model
 
 CHAIN = Path(__file__).parents[3] / "evaluation" / "sumo" / "predicates.model.json"
 

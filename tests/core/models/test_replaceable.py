@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.errors import InputError
-from forewarn.models import check_replaceable
+from forewarn.models.file import check_replaceable
 
 
 @given(st.binary(max_size=200))

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_world import MONITOR, TYPES, serialized, write_world
 
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.errors import ConfigError
 from forewarn.logic.specification import compile_spec
-from forewarn.messages import installed_message_type
-from forewarn.models import load_model
+from forewarn.messages.definitions import installed_message_type
+from forewarn.models.file import load_model
 from forewarn.monitoring.alerts import Alert, Alerts, parse_kept
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.session_events import Mute, Release

@@ -18,7 +18,7 @@ from scipy import sparse, stats
 from forewarn.assessment.drift import find_drift, sequential_p
 from forewarn.errors import ModelError, RecordingError
 from forewarn.learning.transitions import Transition
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.models.process import Step, ordered
 from forewarn.monitoring.anomalies import (
     PROMISING,

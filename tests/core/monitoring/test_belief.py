@@ -9,13 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, ConfigErrors, RecordingError
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.specification import compile_spec
-from forewarn.models import CountModel
-from forewarn.models.counts import Smoothing
+from forewarn.models.counts import CountModel, Smoothing
 from forewarn.monitoring.belief import MAX_BLIND, follow
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.checkpoint import recall, remember

@@ -9,7 +9,7 @@ import pytest
 
 from forewarn.assessment.episodes import AlertRule, find_episodes, scored_run
 from forewarn.assessment.history import History
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.specification import CompiledSpec, compile_spec

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.config import MonitorSpec, load_spec
+from forewarn.config.file import MonitorSpec, load_spec
 from forewarn.errors import DecodeError
 from forewarn.logic.specification import compile_spec
-from forewarn.messages import installed_message_type
+from forewarn.messages.definitions import installed_message_type
 from forewarn.monitoring.bridging import divide
 from forewarn.signals.external import EXTERNAL_TYPE, ExternalSignals
 from forewarn.signals.snapshots import Aged

@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from forewarn.cli import main
-from forewarn.config import load_spec, parse_spec
+from forewarn.config.file import load_spec, parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import RecordingError
-from forewarn.models import load_model
+from forewarn.models.file import load_model
 from forewarn.monitoring.anomaly_section import open_detector
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.checkpoint import recall, remember

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import pytest
 
-from forewarn.config import PropertySpec, parse_spec
+from forewarn.config.file import parse_spec
+from forewarn.config.sections import PropertySpec
 from forewarn.config.yaml_text import parse_document
 from forewarn.monitoring.intervention import (
     AdvisorState,

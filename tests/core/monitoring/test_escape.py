@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.assessment.record_replay import ReplayedTick
-from forewarn.config import parse_spec
 from forewarn.config.actuators import Ways
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.monitoring.build import CompiledSpec, compile_spec
 from forewarn.monitoring.evaluate import TickResult

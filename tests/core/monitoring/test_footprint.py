@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from forewarn.config import parse_spec
 from forewarn.config.black_box import MEGABYTE
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.pipeline import learn
 from forewarn.learning.remembered import RememberedRuns
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring import footprint
 from forewarn.monitoring.alerts import Alert
 from forewarn.monitoring.black_box import OVERHEAD, Kept, Ring

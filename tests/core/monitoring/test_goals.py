@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forewarn.config import load_spec, parse_spec
+from forewarn.config.file import load_spec, parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, DecodeError
 from forewarn.learning.counting import TransitionCounter, build_model
-from forewarn.messages import installed_message_type
-from forewarn.models import CountModel
+from forewarn.messages.definitions import installed_message_type
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.goals import LARGEST, again, decision, judge_goal, refuses, told, undecided
 from forewarn.monitoring.live_session import Watch

@@ -14,7 +14,7 @@ import pytest
 from forewarn.errors import RecordingError
 from forewarn.monitoring.black_box import Kept, Moment
 from forewarn.monitoring.incident_file import TABLE, IncidentFile, IncidentFolder, label_of
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 from forewarn.recordings.writing import string_cdr
 
 START = 1_700_000_000_000_000_000

@@ -20,15 +20,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel, dump_model
+from forewarn.models.counts import CountModel
+from forewarn.models.file import dump_model
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.record import Names, RecordWriter
-from forewarn.states.predicates import Observation
+from forewarn.states.vocabulary import Observation
 
 STATES, SUCCESSORS, PREDICATES = 1 << 15, 20, 40
 LONGEST, IN_TICK = 0.1, 0.05

@@ -9,12 +9,12 @@ import pytest
 
 from forewarn.checking.action_risk import least_risk
 from forewarn.checking.model_process import process_of_model
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import CheckingError, ConfigError
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.specification import compile_spec
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.carried import tables_of, with_tables
 from forewarn.monitoring.live_session import Watch

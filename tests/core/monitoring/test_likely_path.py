@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
-from forewarn.models import estimate_chain
+from forewarn.models.estimation import estimate_chain
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.risk_rows import risk_rows
 from forewarn.signals.snapshots import Snapshot

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.learning.transitions import Transition
 from forewarn.logic.specification import compile_spec
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.anomalies import LIVE_RULES, Rule, calibrate
 from forewarn.monitoring.anomaly_section import need_live_actions
 from forewarn.monitoring.live_anomaly import AnomalyRow, Detector, RunState, RunVerdict, in_words

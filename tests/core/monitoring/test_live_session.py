@@ -10,12 +10,12 @@ import pytest
 
 from forewarn.assessment.episodes import scored_run
 from forewarn.assessment.history import History
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, ModelError, RecordingError
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.checkpoint import asking, outdated, recall, remember
 from forewarn.monitoring.live_session import Watch

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import numpy as np
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.pipeline import learn
-from forewarn.models import merge_models
+from forewarn.models.file import merge_models
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.session import Session, run
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 
 TEXT = """
 rate: 10

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, RecordingError
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.proposals import Judge, Standing
 from forewarn.monitoring.risk_rows import RiskRow, same_bits
 from forewarn.monitoring.session import Session, run
-from forewarn.recordings import open_recording
 from forewarn.recordings.agent_calls import Call, arguments_of, says_failed
 from forewarn.recordings.agent_steps import LONGEST_TEXT, Progress, text_of_result
+from forewarn.recordings.registry import open_recording
 
 TEXT = """
 clock: steps

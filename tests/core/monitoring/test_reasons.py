@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.monitoring.build import build_monitor, compile_spec
@@ -32,7 +32,7 @@ def monitor():
             tick += 1
         counter.end_recording()
         tick = 0
-    from forewarn.models import Smoothing
+    from forewarn.models.counts import Smoothing
 
     model = build_model(
         counter, rate=10.0, digest=compiled.abstraction.digest, smoothing=Smoothing("none")

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.assessment.replay import Replaying, replay
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.logic.specification import compile_spec
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.session import Session
 from forewarn.monitoring.step import Monitor
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 
 TEXT = """
 version: 1

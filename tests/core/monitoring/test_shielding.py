@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from forewarn.assessment.lines import verdict_line
 from forewarn.checking.model_process import process_of_model
 from forewarn.checking.shield import ShieldTable, shield_table
-from forewarn.config import parse_spec
 from forewarn.config.actions import ACTIONS, SEVERITY
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import CheckingError, ConfigError
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.specification import compile_spec
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.carried import tables_of, with_tables
 from forewarn.monitoring.intervention import Request

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from small_world import MONITOR, TYPES, serialized
 
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.logic.specification import compile_spec
-from forewarn.messages import installed_message_type
+from forewarn.messages.definitions import installed_message_type
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.sources import Lapses, Source, sources_of
 

@@ -4,12 +4,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.logic.specification import compile_spec
 from forewarn.monitoring.tables import LoadedModel
-from forewarn.states.predicates.abstraction import Observation
 from forewarn.states.predicates.validity import build_validity
+from forewarn.states.vocabulary import Observation
 
 TEXT = """
 rate: 10

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.logic import parse_formula, syntax
+from forewarn.logic import syntax
+from forewarn.logic.parser import parse_formula
 from forewarn.logic.syntax import Atom, Constant, Formula
 from forewarn.logic.timing import Steps, in_steps
 from forewarn.plans.decide import decide, of_truth

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from kitchen_plans import MONITOR, RULES
 
-from forewarn.config import MonitorSpec, load_spec
+from forewarn.config.file import MonitorSpec, load_spec
 from forewarn.errors import ConfigError
 from forewarn.learning.observing import observe
-from forewarn.messages import installed_message_type
+from forewarn.messages.definitions import installed_message_type
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.live_session import Watch
 from forewarn.plans.judge import judge
 from forewarn.plans.readers import plans_in
 from forewarn.plans.rules import load_rules
 from forewarn.plans.signals import MOST_STEPS, in_words, problem_by
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 
 FORK = "(putin fork_1 bowl)\n(putin bowl microwave)\n(turn_on microwave)"
 SOUP = "(putin bowl microwave)\n(turn_on microwave)"

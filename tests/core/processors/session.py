@@ -15,14 +15,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from conftest import _risk_array
 
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.logic.specification import compile_spec
-from forewarn.messages import installed_message_type
-from forewarn.models import load_model
+from forewarn.messages.definitions import installed_message_type
+from forewarn.models.file import load_model
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import RISK_TYPE, Names, RecordWriter
 from forewarn.monitoring.session_events import Start
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 
 
 def main(folder: Path, output: Path, old: bool) -> None:

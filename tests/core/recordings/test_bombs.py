@@ -12,8 +12,9 @@ import pytest
 import zstandard
 
 from forewarn.errors import RecordingError
-from forewarn.recordings import open_recording, rosbag1, traces, zstd
+from forewarn.recordings import rosbag1, traces, zstd
 from forewarn.recordings.bag import _decompressor
+from forewarn.recordings.registry import open_recording
 from forewarn.recordings.ros1 import ConversionError
 from forewarn.recordings.zstd import CutError, most, unpacked
 

@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 from mcap.writer import Writer
 
 from apollo_bridge.messages import Pool
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import DecodeError, FieldError
-from forewarn.expressions import Unknown, parse_expression
+from forewarn.expressions.syntax import parse_expression
+from forewarn.expressions.values import Unknown
 from forewarn.learning.observing import observe
 from forewarn.logic.specification import compile_spec
-from forewarn.messages import compile_extractor
+from forewarn.messages.extraction import compile_extractor
 from forewarn.messages.json_type import json_type
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 
 NAME = "foxglove.PoseInFrame"
 VECTOR = {"type": "object", "properties": {axis: {"type": "number"} for axis in "xyz"}}

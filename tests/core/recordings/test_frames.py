@@ -11,7 +11,7 @@ import pytest
 from others_data import DATA
 
 from forewarn.errors import RecordingError
-from forewarn.recordings import find_recordings, open_recording
+from forewarn.recordings.registry import find_recordings, open_recording
 
 ROOT = Path(__file__).parents[3]
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from mcap.writer import Writer
 
 from forewarn.errors import InputError, RecordingError
-from forewarn.recordings import open_recording
 from forewarn.recordings.groups import PERIODS, grouping
+from forewarn.recordings.registry import open_recording
 
 NAMES = st.text("abcXYZ019-_.=", min_size=1, max_size=8).filter(lambda name: {*name} != {"."})
 

@@ -12,8 +12,8 @@ from mcap.reader import make_reader
 from mcap.writer import CompressionType, IndexType, Writer
 
 from forewarn.errors import RecordingError
-from forewarn.recordings import open_recording
 from forewarn.recordings.mcap_records import MAGIC
+from forewarn.recordings.registry import open_recording
 
 SCHEMA = b"float64 data\n"
 

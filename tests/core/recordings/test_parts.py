@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.errors import RecordingError
-from forewarn.recordings import RecordingWriter, find_recordings, open_recording
 from forewarn.recordings.parts import Part, divided, moment
+from forewarn.recordings.registry import find_recordings, open_recording
+from forewarn.recordings.writing import RecordingWriter
 
 SECONDS = st.decimals(0, 40, places=2).map(str)
 

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from forewarn.errors import RecordingError
-from forewarn.recordings import find_recordings, open_recording, registry
+from forewarn.recordings import registry
+from forewarn.recordings.registry import find_recordings, open_recording
 
 
 def test_the_content_decides_where_the_name_does_not(bags, tmp_path):
@@ -53,7 +54,8 @@ def test_an_unknown_format_shows_its_beginning_and_what_is_accepted(tmp_path):
 
 PLUGIN = """
 from pathlib import Path
-from forewarn.recordings import RecordingFormat, JsonTrace
+from forewarn.recordings.registry import RecordingFormat
+from forewarn.recordings.traces import JsonTrace
 FORMAT = RecordingFormat(
     "log", ".log files of the plug-in", lambda path, head: path.suffix == ".log", JsonTrace
 )

@@ -10,9 +10,9 @@ from rosbags.rosbag1 import Reader
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from forewarn.errors import RecordingError
-from forewarn.expressions import parse_expression
-from forewarn.messages import compile_extractor
-from forewarn.recordings import open_recording
+from forewarn.expressions.syntax import parse_expression
+from forewarn.messages.extraction import compile_extractor
+from forewarn.recordings.registry import open_recording
 
 COMPRESSIONS = ["none", "bz2", "lz4"]
 

@@ -11,7 +11,7 @@ import yaml
 from rosbags.rosbag2 import Reader
 
 from forewarn.errors import RecordingError
-from forewarn.recordings import find_recordings, open_recording
+from forewarn.recordings.registry import find_recordings, open_recording
 
 FORMS = [
     ("mcap", "none"),

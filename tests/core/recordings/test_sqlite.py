@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.errors import RecordingError
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 
 
 @pytest.fixture

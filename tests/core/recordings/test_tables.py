@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from forewarn.errors import RecordingError
-from forewarn.recordings import find_recordings, open_recording
+from forewarn.recordings.registry import find_recordings, open_recording
 
 
 def read(path: Path) -> list[tuple[int, dict[str, Any]]]:

@@ -8,9 +8,9 @@ import pytest
 from mcap.writer import Writer
 
 from forewarn.errors import RecordingError
-from forewarn.expressions import parse_expression
-from forewarn.messages import compile_extractor
-from forewarn.recordings import open_recording
+from forewarn.expressions.syntax import parse_expression
+from forewarn.messages.extraction import compile_extractor
+from forewarn.recordings.registry import open_recording
 
 FLOAT = ("std_msgs/msg/Float64", "ros2msg", "float64 data\n")
 SERVICE = (

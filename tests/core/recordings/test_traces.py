@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.errors import RecordingError
-from forewarn.recordings import JsonTrace, open_recording
+from forewarn.recordings.registry import open_recording
+from forewarn.recordings.traces import JsonTrace
 
 
 def trace(tmp_path: Path, *lines: str, name: str = "x.jsonl", end: str = "\n") -> Path:

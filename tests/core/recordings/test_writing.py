@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from rosbags.highlevel import AnyReader
 
 from forewarn.errors import RecordingError
-from forewarn.expressions import parse_expression
-from forewarn.messages import compile_extractor
-from forewarn.recordings import RecordingWriter, open_recording
+from forewarn.expressions.syntax import parse_expression
+from forewarn.messages.extraction import compile_extractor
+from forewarn.recordings.registry import open_recording
+from forewarn.recordings.writing import RecordingWriter
 
 FLOAT = ("std_msgs/msg/Float64", "float64 data\n")
 
@@ -66,7 +67,7 @@ def test_texts_tables_and_files_travel_along(tmp_path):
 
 KILLED = """
 import signal, sys
-from forewarn.recordings import RecordingWriter
+from forewarn.recordings.writing import RecordingWriter
 writer = RecordingWriter(sys.argv[1], flush_period=1.0)
 writer.attach("monitor.yaml", b"version: 1")
 writer.write_metadata("forewarn", {"model": "abc"})

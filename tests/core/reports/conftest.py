@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from forewarn.assessment.replay import RecordedRun, Replaying, replay
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import compile_spec
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.step import Monitor
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 from forewarn.reports.html import render
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -15,7 +15,7 @@ from forewarn.assessment.fleet_summary import (
     worst,
 )
 from forewarn.assessment.replay import RecordedRun
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.step import Monitor
 from forewarn.reports.fleet import fleet_page
 

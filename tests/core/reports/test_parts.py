@@ -14,7 +14,7 @@ from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.results import scores
 from forewarn.assessment.tradeoff import Point, trade_off
 from forewarn.learning.coverage import coverage
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.step import Monitor
 from forewarn.reports.coverage import stays
 from forewarn.reports.foresight import ALWAYS, thin

@@ -11,15 +11,15 @@ import pytest
 
 from forewarn.assessment.replay import RecordedRun, Replaying, replay
 from forewarn.assessment.results import remarks
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.logic.specification import compile_spec
-from forewarn.messages import MessageType
-from forewarn.models import CountModel
+from forewarn.messages.definitions import MessageType
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.session_events import Mute, Start, UnknownEvent
 from forewarn.monitoring.step import Monitor
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 from forewarn.reports.html import render
 
 MUTED_AT, FORGED = 20.0, slice(100, 130)

@@ -18,12 +18,12 @@ from forewarn.assessment.history import History
 from forewarn.assessment.lanes import Lanes
 from forewarn.assessment.replay import RecordedRun, Replaying, replay
 from forewarn.assessment.results import remarks_on
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.logic.specification import compile_spec
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.step import Monitor
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 from forewarn.reports.html import render
 from forewarn.reports.packing import unpack
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from forewarn.assessment.replay import RecordedRun, Replaying, replay
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import compile_spec
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.verdict import PropertyStatus
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 from forewarn.reports.html import render
 from forewarn.reports.timeline import INACTIVE, timeline
 

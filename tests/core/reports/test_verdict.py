@@ -17,10 +17,10 @@ from forewarn.assessment.events import Outcome, find_events
 from forewarn.assessment.lanes import OFF, ON, UNKNOWN, Lanes
 from forewarn.assessment.replay import FLATTERS, RecordedRun, Replaying, replay
 from forewarn.assessment.results import scores
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.step import Monitor
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 from forewarn.reports.states import in_words
 from forewarn.reports.timeline import used
 from forewarn.reports.verdict import time_in_alert, verdict, worst_moments

@@ -9,9 +9,12 @@ from types import ModuleType
 import pytest
 
 from forewarn.errors import ExpressionError, ForewarnError, FormulaError
-from forewarn.expressions import compile_expression, compiler, parse_expression
+from forewarn.expressions import compiler
+from forewarn.expressions.compiler import compile_expression
 from forewarn.expressions.functions import FUNCTIONS
-from forewarn.logic import atoms_of, parse_formula
+from forewarn.expressions.syntax import parse_expression
+from forewarn.logic.parser import parse_formula
+from forewarn.logic.syntax import atoms_of
 
 SIGNALS = ("a", "b", "xs", "name")
 

@@ -19,19 +19,19 @@ import pytest
 import zstandard
 from scipy import sparse
 
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.errors import ForewarnError
 from forewarn.learning.shard_files import MAGIC
-from forewarn.models import CountModel, load_model
-from forewarn.models.file import dump_model
+from forewarn.models.counts import CountModel
+from forewarn.models.file import dump_model, load_model
 from forewarn.states.kinds import parse_states
 
 READ = """
 import gc, json, resource, sys
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.errors import ForewarnError
 from forewarn.learning.shard_files import unpack
-from forewarn.models import load_model
+from forewarn.models.file import load_model
 from pathlib import Path
 
 def load_shard(path):

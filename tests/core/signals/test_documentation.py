@@ -7,9 +7,9 @@ from pathlib import Path
 
 import yaml
 
-from forewarn.expressions import CONSTANTS, FUNCTIONS, parse_expression
-from forewarn.expressions.syntax import MAX_BRACKETS, MAX_LENGTH, MAX_NODES
-from forewarn.messages import installed_message_type
+from forewarn.expressions.functions import CONSTANTS, FUNCTIONS
+from forewarn.expressions.syntax import MAX_BRACKETS, MAX_LENGTH, MAX_NODES, parse_expression
+from forewarn.messages.definitions import installed_message_type
 from forewarn.messages.extraction import compile_extractor
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "expressions.md").read_text(encoding="utf-8")

@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.errors import DecodeError, FieldError, RecordingError
-from forewarn.expressions import parse_expression
+from forewarn.expressions.syntax import parse_expression
 from forewarn.expressions.values import Record
-from forewarn.messages import ForeignType, message_type
+from forewarn.messages.definitions import message_type
+from forewarn.messages.foreign import ForeignType
 from forewarn.messages.schema import Primitive, Struct
 from forewarn.signals.feed import Feed
-from forewarn.signals.snapshots import Aged, Snapshot, StaleSignal, snapshot_of
-from forewarn.signals.sources import SourceSignal
+from forewarn.signals.snapshots import Aged, Snapshot, StaleSignal
+from forewarn.signals.sources import SourceSignal, snapshot_of
 from forewarn.signals.stamps import stamp_reader
 from forewarn.signals.steps import Steps
 from forewarn.signals.ticks import Grid

@@ -11,8 +11,8 @@ from rosbags.typesys import Stores, get_typestore
 
 from forewarn.config.signals import FrameSpec
 from forewarn.errors import FieldError
-from forewarn.expressions import parse_expression
-from forewarn.messages import installed_message_type
+from forewarn.expressions.syntax import parse_expression
+from forewarn.messages.definitions import installed_message_type
 from forewarn.signals.feed import Feed
 from forewarn.signals.sources import SourceSignal
 from forewarn.signals.ticks import Grid

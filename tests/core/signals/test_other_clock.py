@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.assessment.replay import Replaying, replay
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ModelError
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import dump_model, merge_models, parse_model
+from forewarn.models.file import dump_model, merge_models, parse_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.verdict import Verdict
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 from forewarn.signals.steps import StepMoments, Steps
 
 TEXT = """

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
-from forewarn.expressions import parse_expression
 from forewarn.expressions.blocks import Lifted, lift
+from forewarn.expressions.syntax import parse_expression
 from forewarn.logic.specification import compile_spec
 from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Abstraction, Past, Seen

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.expressions.compiler import compile_expression
 from forewarn.expressions.syntax import parse_expression
 from forewarn.expressions.values import Unknown
 from forewarn.logic.specification import compile_spec
-from forewarn.messages import MessageType, message_type
+from forewarn.messages.definitions import MessageType, message_type
 from forewarn.states.kind_check import find_misuse
 
 TYPE = message_type("x/msg/All", "float64 speed\nstring mode\nfloat64[] ranges\n", "ros2msg")

@@ -10,17 +10,17 @@ import pytest
 from zones import NAMES
 
 from forewarn.assessment.replay import Replaying, replay
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, ModelError
 from forewarn.learning.executors import local
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import load_model, save_model
+from forewarn.models.file import load_model, save_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.verdict import PropertyStatus
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 
 TEXT = """
 version: 1

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from others_data import DATA
 from scipy import sparse
 
-from forewarn.checking import risk_table
+from forewarn.checking.numeric import risk_table
 from forewarn.checking.storm_api import Storm
 from forewarn.logic.automaton import Automaton
-from forewarn.models import CountModel, Smoothing, estimate_chain, load_model, save_model
+from forewarn.models.counts import CountModel, Smoothing
+from forewarn.models.estimation import estimate_chain
 from forewarn.models.exporters import export_chain
+from forewarn.models.file import load_model, save_model
 from forewarn.models.importers import import_probguard
 from forewarn.states.vocabulary import Vocabulary
 

@@ -10,12 +10,12 @@ import pytest
 
 from forewarn.checking.action_risk import least_risk
 from forewarn.checking.model_process import process_of_model
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.automaton import Automaton
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import CountModel, Smoothing
+from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.process import count_actions, process_of
 from forewarn.states.interface import is_terminal
 

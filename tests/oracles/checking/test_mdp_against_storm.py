@@ -16,7 +16,7 @@ from forewarn.checking.mdp import extreme_within, optimal
 from forewarn.checking.model_process import process_of_model
 from forewarn.checking.storm_api import Storm
 from forewarn.cli import main
-from forewarn.models import load_model
+from forewarn.models.file import load_model
 from forewarn.models.process import DecisionProcess
 
 pytest.importorskip("stormpy", reason="Storm is the oracle")

@@ -8,10 +8,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from small_chains import bounded_response
 
-from forewarn.checking import ENDED, risk_table
+from forewarn.checking.labels import ENDED
+from forewarn.checking.numeric import risk_table
 from forewarn.checking.storm_api import Storm
 from forewarn.logic.automaton import Automaton
-from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
+from forewarn.models.chain import Chain
+from forewarn.models.counts import CountModel, Smoothing
+from forewarn.models.estimation import estimate_chain
 from forewarn.states.vocabulary import Vocabulary
 
 pytest.importorskip("stormpy", reason="Storm's Python package is the oracle here")

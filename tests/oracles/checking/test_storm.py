@@ -12,7 +12,9 @@ from scipy import sparse
 
 from forewarn.checking import ctl
 from forewarn.errors import CheckingError
-from forewarn.models import Chain, CountModel, Smoothing, estimate_chain
+from forewarn.models.chain import Chain
+from forewarn.models.counts import CountModel, Smoothing
+from forewarn.models.estimation import estimate_chain
 from forewarn.states.vocabulary import Vocabulary
 
 pytest.importorskip("stormpy", reason="Storm's Python package is the oracle here")

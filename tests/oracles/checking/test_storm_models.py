@@ -14,8 +14,10 @@ from forewarn.checking.storm import check_query
 from forewarn.checking.storm_models import Imported, import_chain
 from forewarn.cli.main import main
 from forewarn.errors import ModelError
-from forewarn.models import CountModel, estimate_chain, load_model, save_model
+from forewarn.models.counts import CountModel
+from forewarn.models.estimation import estimate_chain
 from forewarn.models.exporters import export_chain
+from forewarn.models.file import load_model, save_model
 
 pytest.importorskip("stormpy", reason="Storm reads the files")
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from forewarn.assessment.outcome_counts import LAGS, watch_for
 from forewarn.checking.credible import Question
 from forewarn.checking.labels import label_states
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.estimates.crossing import cross
 from forewarn.learning.estimates.lagged import Lagged

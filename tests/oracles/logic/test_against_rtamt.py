@@ -15,8 +15,11 @@ from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 from forewarn.errors import FormulaError
-from forewarn.logic import compile_formula, format_formula, letter_of, step, syntax
-from forewarn.logic.equivalence import compare
+from forewarn.logic import syntax
+from forewarn.logic.automaton import letter_of, step
+from forewarn.logic.compilation import compile_formula
+from forewarn.logic.equivalence.decision import compare
+from forewarn.logic.printing import format_formula
 from forewarn.logic.syntax import Bound, Constant, Interval
 
 rtamt = pytest.importorskip(

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 from evaluation.translators.spots_words import INFIX, in_spots_words
 from forewarn.errors import FormulaError
-from forewarn.logic import compile_formula, format_formula, parse_formula, syntax
+from forewarn.logic import syntax
+from forewarn.logic.compilation import compile_formula
+from forewarn.logic.parser import parse_formula
+from forewarn.logic.printing import format_formula
 from forewarn.logic.syntax import Atom
 
 spot = pytest.importorskip(

@@ -8,7 +8,10 @@ from formula_semantics import ATOMS, all_traces, evaluate, safety_formulas
 from hypothesis import HealthCheck, assume, given, note, settings
 
 from forewarn.errors import FormulaError
-from forewarn.logic import compile_formula, format_formula, parse_formula, syntax
+from forewarn.logic import syntax
+from forewarn.logic.compilation import compile_formula
+from forewarn.logic.parser import parse_formula
+from forewarn.logic.printing import format_formula
 
 TRACES = {n: all_traces(length, n) for n, length in ((1, 11), (2, 7))}
 

@@ -16,8 +16,9 @@ from trace_semantics import formulas
 from evaluation.translators.spots_words import in_spots_words
 from forewarn.errors import FormulaError
 from forewarn.logic import syntax
-from forewarn.logic.equivalence import Verdict, compare
-from forewarn.logic.notations import read_formula, unwrapped
+from forewarn.logic.equivalence.decision import Verdict, compare
+from forewarn.logic.notations.answers import unwrapped
+from forewarn.logic.notations.reader import read_formula
 from forewarn.logic.syntax import Atom, Constant, atoms_of
 
 spot = pytest.importorskip(

@@ -7,9 +7,10 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from trace_semantics import formulas, holds, traces
 
-from forewarn.logic import format_formula, syntax
-from forewarn.logic.equivalence import Verdict, compare
-from forewarn.logic.notations import read_formula
+from forewarn.logic import syntax
+from forewarn.logic.equivalence.decision import Verdict, compare
+from forewarn.logic.notations.reader import read_formula
+from forewarn.logic.printing import format_formula
 
 ATOMS = ("a", "b")
 LENGTH = 2

@@ -12,9 +12,9 @@ import pytest
 from formula_semantics import evaluate
 from fret_semantics import ATOMS, Templates, Trace, holds, intervals
 
-from forewarn.logic import compile_formula
-from forewarn.logic.fret import FretRequirement, translate
-from forewarn.logic.fret.requirement import CONDITIONS, SCOPES, TIMINGS
+from forewarn.logic.compilation import compile_formula
+from forewarn.logic.fret.meaning import translate
+from forewarn.logic.fret.requirement import CONDITIONS, SCOPES, TIMINGS, FretRequirement
 from forewarn.logic.syntax import Atom, Bound
 
 TEMPLATES = list(itertools.product(SCOPES, CONDITIONS, TIMINGS))

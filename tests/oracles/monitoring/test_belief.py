@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.specification import compile_spec
-from forewarn.models import CountModel, estimate_chain
-from forewarn.models.counts import Smoothing
+from forewarn.models.counts import CountModel, Smoothing
+from forewarn.models.estimation import estimate_chain
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import PropertyVerdict

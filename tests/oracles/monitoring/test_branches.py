@@ -19,11 +19,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import FormulaError
-from forewarn.logic import compile_formula, format_formula, parse_formula, step
-from forewarn.models import CountModel, Smoothing
+from forewarn.logic.automaton import step
+from forewarn.logic.compilation import compile_formula
+from forewarn.logic.parser import parse_formula
+from forewarn.logic.printing import format_formula
+from forewarn.models.counts import CountModel, Smoothing
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict

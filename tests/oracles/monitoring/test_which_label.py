@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 
 from forewarn.assessment.reliability import waits
 from forewarn.assessment.replay import Replaying, replay
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.learning.pipeline import learn
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import PropertyStatus, Verdict
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 from forewarn.signals.snapshots import Snapshot
 
 TEXT = """

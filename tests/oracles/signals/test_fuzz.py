@@ -15,8 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.errors import DecodeError
-from forewarn.expressions import Unknown, parse_expression
-from forewarn.messages import Extractor, _cdr, compile_extractor, installed_message_type
+from forewarn.expressions.syntax import parse_expression
+from forewarn.expressions.values import Unknown
+from forewarn.messages import _cdr
+from forewarn.messages.definitions import installed_message_type
+from forewarn.messages.extraction import Extractor, compile_extractor
 
 MARKERS = installed_message_type("visualization_msgs/msg/MarkerArray")
 EXPRESSIONS = [

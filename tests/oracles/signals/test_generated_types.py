@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.expressions import parse_expression
-from forewarn.messages import compile_extractor, installed_message_type
+from forewarn.expressions.syntax import parse_expression
+from forewarn.messages.definitions import installed_message_type
+from forewarn.messages.extraction import compile_extractor
 from forewarn.messages.schema import PLACEHOLDER
 
 serialization = pytest.importorskip("rclpy.serialization", reason="rclpy is not installed")

@@ -17,8 +17,9 @@ from cdr_interpreter import DECODERS
 from interface_builds import built as built_interfaces
 
 from forewarn.errors import ForewarnError
-from forewarn.expressions import parse_expression
-from forewarn.messages import compile_extractor, installed_message_type
+from forewarn.expressions.syntax import parse_expression
+from forewarn.messages.definitions import installed_message_type
+from forewarn.messages.extraction import compile_extractor
 from forewarn.messages.plan import ALL, Planner, Wants
 from forewarn.messages.plan import Path as Steps
 from forewarn.messages.records import open_message

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from rosbags.interfaces import Nodetype
 from rosbags.serde.utils import ndtype
 
-from forewarn.expressions import parse_expression
-from forewarn.messages import Extractor, MessageType, compile_extractor
+from forewarn.expressions.syntax import parse_expression
+from forewarn.messages.definitions import MessageType
+from forewarn.messages.extraction import Extractor, compile_extractor
 from forewarn.messages.plan import ALL, Path, Planner, Wants
 from forewarn.messages.records import open_message
 from forewarn.messages.schema import PLACEHOLDER, FieldType, Primitive, Struct

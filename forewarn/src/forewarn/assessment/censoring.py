@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from forewarn.assessment.episodes import ScoredRun
 from forewarn.assessment.history import Track
 from forewarn.assessment.reliability import Predictions, predicted, predictions, waits
-from forewarn.config import MonitorSpec
+from forewarn.config.file import MonitorSpec
 from forewarn.logic.automaton import Automaton
 from forewarn.models.run_ends import RunEnd, RunEnds, ends_in_words, judge_ends
 from forewarn.monitoring.verdict import PropertyStatus

@@ -31,12 +31,12 @@ from forewarn.learning.folds import grouping_of
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.session import Session
-from forewarn.recordings import open_recording
 from forewarn.recordings.groups import Grouping
+from forewarn.recordings.registry import open_recording
 from forewarn.signals.clock import horizon_ticks
 from forewarn.states.abstraction import Abstraction, Past
-from forewarn.states.danger import Scoring
 from forewarn.states.danger.fit import DIRECTIONS
+from forewarn.states.danger.score import Scoring
 
 
 def fit_scores(

@@ -17,10 +17,10 @@ from forewarn.assessment.events import SECONDS_AN_HOUR, Alert, Outcome, Violatio
 from forewarn.assessment.rates import Rate, event_rate
 from forewarn.assessment.replay import RecordedRun, Replaying, replayed_open
 from forewarn.assessment.results import elapsed, state_name
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.step import Monitor
-from forewarn.recordings import open_recording
 from forewarn.recordings.groups import Grouping
+from forewarn.recordings.registry import open_recording
 
 
 class Incident(NamedTuple):

@@ -13,8 +13,10 @@ from enum import Enum
 from forewarn.assessment.reliability import wilson
 from forewarn.assessment.requirement_files import Answer, Requirement
 from forewarn.errors import FormulaError
-from forewarn.logic.equivalence import Difference, RequirementKind, Verdict, compare
-from forewarn.logic.notations import Reading, TooLargeError, is_prose, read_formula, unwrapped
+from forewarn.logic.equivalence.decision import Difference, Verdict, compare
+from forewarn.logic.equivalence.kinds import RequirementKind
+from forewarn.logic.notations.answers import is_prose, unwrapped
+from forewarn.logic.notations.reader import Reading, TooLargeError, read_formula
 
 
 class Outcome(Enum):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from forewarn.learning.group_counts import GroupTable
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -10,7 +10,7 @@ from forewarn.errors import ModelError, plural
 from forewarn.learning.borrowing import Strength, borrowing, choose_strength
 from forewarn.learning.group_counts import GroupCounts
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import with_estimates
 from forewarn.signals.clock_kinds import clock_of
 

@@ -22,7 +22,8 @@ from forewarn.errors import InputError, RecordingError
 from forewarn.files.outputs import write_output
 from forewarn.monitoring.black_box import RELEASED, Moment
 from forewarn.monitoring.incident_file import LABEL_SUFFIX, PREFIX, SUFFIX, TABLE, label_of
-from forewarn.recordings import Recording, open_recording
+from forewarn.recordings.interface import Recording
+from forewarn.recordings.registry import open_recording
 from forewarn.signals.clock import NANOSECONDS
 
 Verdict = Literal["true", "false-alarm"]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.assessment.history import Track
-from forewarn.config import MonitorSpec
 from forewarn.config.actions import SEVERITY, WARN
+from forewarn.config.file import MonitorSpec
 from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.intervention import answers_of
 from forewarn.monitoring.policy import Level

@@ -19,7 +19,7 @@ from forewarn.assessment.outcome_counts import Watch
 from forewarn.assessment.progress import Bar, Bars, overall, unseen
 from forewarn.assessment.results import stale_remark
 from forewarn.assessment.sufficiency import Requirement
-from forewarn.config import MonitorSpec
+from forewarn.config.file import MonitorSpec
 from forewarn.errors import ModelError, RecordingError, plural
 from forewarn.learning.copies import Copies, refuse_counted_twice
 from forewarn.learning.danger_fit import FittedScore
@@ -29,7 +29,8 @@ from forewarn.learning.pipeline import Learned, learn
 from forewarn.learning.recording_report import RecordingReport
 from forewarn.learning.shard_store import ShardStore
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel, merge_models
+from forewarn.models.counts import CountModel
+from forewarn.models.file import merge_models
 from forewarn.models.run_ends import RunEnd, judge_ends
 from forewarn.monitoring.build import compile_for, with_estimates
 from forewarn.recordings.groups import Grouping

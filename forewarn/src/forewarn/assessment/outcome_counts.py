@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from forewarn.assessment.censoring import concluded, run_ends
 from forewarn.assessment.history import UNKNOWN_STATE, History, Track
 from forewarn.assessment.reliability import UNDECIDED, outcomes, waits
-from forewarn.config import MonitorSpec
+from forewarn.config.file import MonitorSpec
 from forewarn.learning.recording_report import Watched
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.run_ends import RunEnd
-from forewarn.models.shards import ENDED, VIOLATED, AtEnd, Judged, Outcomes, bin_of
+from forewarn.models.score_bins import bin_of
+from forewarn.models.shards import ENDED, VIOLATED, AtEnd, Judged, Outcomes
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.estimated import asks_what_followed, judged_property
 from forewarn.monitoring.step import MAX_GAP

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.errors import RecordingError
-from forewarn.expressions import parse_expression
-from forewarn.messages import MessageType, compile_extractor
+from forewarn.expressions.syntax import parse_expression
+from forewarn.messages.definitions import MessageType
+from forewarn.messages.extraction import compile_extractor
 from forewarn.monitoring.record import RISK_TYPE
 from forewarn.monitoring.session_events import (
     Acknowledge,
@@ -30,7 +31,7 @@ from forewarn.monitoring.session_events import (
     details,
     unhandled,
 )
-from forewarn.recordings import Recording
+from forewarn.recordings.interface import Recording
 from forewarn.signals.clock import NANOSECONDS
 
 RISK_ENDING, EVENTS_ENDING = "/output/risk", "/debug/events"

@@ -10,11 +10,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
-from forewarn.config import parse_spec
 from forewarn.config.actuators import NO_WAY, Ways
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ModelError, RecordingError, located, plural
-from forewarn.models import CountModel, parse_model
+from forewarn.models.counts import CountModel
+from forewarn.models.file import parse_model
 from forewarn.monitoring import session_events as happened
 from forewarn.monitoring.anomaly_section import unpack_detector
 from forewarn.monitoring.bridging import divide
@@ -37,7 +38,8 @@ from forewarn.monitoring.record import (
 from forewarn.monitoring.risk_rows import RiskRow, same_bits
 from forewarn.monitoring.step import Monitor
 from forewarn.plans.signals import unpacked_readers
-from forewarn.recordings import Recording, open_recording
+from forewarn.recordings.interface import Recording
+from forewarn.recordings.registry import open_recording
 from forewarn.recordings.zstd import CutError, unpacked
 from forewarn.states.fresh import KEY
 

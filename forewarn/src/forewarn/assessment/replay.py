@@ -23,13 +23,14 @@ from forewarn.assessment.signal_values import SignalLog, SignalSeries
 from forewarn.errors import RecordingError, located
 from forewarn.learning.executors import Executor, Here
 from forewarn.learning.observing import check_playable, digests_alike, wanted_types
-from forewarn.messages import MessageType
-from forewarn.models import Provenance
+from forewarn.messages.definitions import MessageType
+from forewarn.models.counts import Provenance
 from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import Verdict
-from forewarn.recordings import Recording, open_recording
 from forewarn.recordings.by_name import samples_of
+from forewarn.recordings.interface import Recording
+from forewarn.recordings.registry import open_recording
 
 PROGRESS_EVERY = 256
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.errors import FormulaError, InputError
-from forewarn.logic.equivalence import RequirementKind, kind_of
-from forewarn.logic.notations import Reading, read_formula
+from forewarn.logic.equivalence.kinds import RequirementKind, kind_of
+from forewarn.logic.notations.reader import Reading, read_formula
 from forewarn.logic.syntax import atoms_of
 from forewarn.recordings.traces import LONGEST, open_text
 

@@ -13,9 +13,9 @@ from forewarn.checking.labels import label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.learning.candidates import Scale
 from forewarn.learning.counting import Counts, TransitionCounter, build_model
-from forewarn.logic import Automaton
-from forewarn.models import CountModel, Smoothing, estimate_chain
-from forewarn.models.counts import EndRule
+from forewarn.logic.automaton import Automaton
+from forewarn.models.counts import CountModel, EndRule, Smoothing
+from forewarn.models.estimation import estimate_chain
 from forewarn.states.interface import PREDICATES, Admission, StateSpace, is_terminal
 from forewarn.states.kinds import parse_states
 

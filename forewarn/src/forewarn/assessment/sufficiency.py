@@ -14,7 +14,8 @@ from forewarn.errors import plural
 from forewarn.learning.coverage import DELTA, EPSILON, Coverage, coverage
 from forewarn.learning.order_test import MarkovTest, markov_tests
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel, estimate_chain
+from forewarn.models.counts import CountModel
+from forewarn.models.estimation import estimate_chain
 from forewarn.signals.clock import horizon_ticks
 
 TO_TRY = "enough to try, not to trust"

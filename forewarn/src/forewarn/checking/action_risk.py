@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from forewarn.checking.process_bounds import CountedProcess
 from forewarn.checking.process_product import ProcessRisk, product_of
-from forewarn.logic.automaton import Automaton
-from forewarn.models.chain import Floats
-from forewarn.models.counts import CountModel
+
+if TYPE_CHECKING:
+    from forewarn.checking.process_bounds import CountedProcess
+    from forewarn.logic.automaton import Automaton
+    from forewarn.models.chain import Floats
+    from forewarn.models.counts import CountModel
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from forewarn.errors import plural
-from forewarn.models.chain import Floats
 
 if TYPE_CHECKING:
     from forewarn.checking.process_bounds import CountedProcess, Query
+    from forewarn.models.chain import Floats
 
 WIDE = 0.9
 BEYOND = 1e-7

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,9 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from forewarn.checking.graph import Certain
-from forewarn.models.process import DecisionProcess, Mask
+
+if TYPE_CHECKING:
+    from forewarn.models.process import DecisionProcess, Mask
 
 Choices = NDArray[np.int64]
 

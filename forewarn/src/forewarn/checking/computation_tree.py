@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,9 @@ from scipy import sparse
 
 from forewarn.checking.ctl import CtlFormula, Mask, evaluate
 from forewarn.errors import CheckingError
-from forewarn.signals.clock import Clock
+
+if TYPE_CHECKING:
+    from forewarn.signals.clock import Clock
 
 MOST_NODES = 5_000_000
 CHUNK = 400_000

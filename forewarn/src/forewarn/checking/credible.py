@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED
 from forewarn.checking.numeric import mark_unseen, point_values, risk_table
 from forewarn.checking.response.operators import TRIGGER, is_countdown
 from forewarn.errors import CheckingError
-from forewarn.logic.automaton import Automaton
 from forewarn.models.chain import Chain, Floats
 from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.estimation import (
@@ -24,6 +22,10 @@ from forewarn.models.estimation import (
     missing_weights,
     valid_successors,
 )
+
+if TYPE_CHECKING:
+    from forewarn.checking.interface import RiskTable
+    from forewarn.logic.automaton import Automaton
 
 SAMPLES = 200
 CONFIDENCE = 0.95

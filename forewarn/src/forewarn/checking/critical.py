@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,10 @@ from forewarn.checking.graph import backward_reachable
 from forewarn.checking.probable_paths import distances, probable_paths
 from forewarn.checking.reachability import reach
 from forewarn.errors import CheckingError
-from forewarn.models.chain import Floats
-from forewarn.models.process import Mask
+
+if TYPE_CHECKING:
+    from forewarn.models.chain import Floats
+    from forewarn.models.process import Mask
 
 EXACT_STATES = 200
 BUDGET = 10.0

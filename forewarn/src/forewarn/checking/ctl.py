@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,10 @@ from forewarn.checking.graph import backward_reachable
 from forewarn.errors import CheckingError, FormulaError
 from forewarn.logic.syntax import UNITS, Bound, Interval
 from forewarn.logic.timing import FOREVER, Steps, in_steps
-from forewarn.signals.clock import Clock
 from forewarn.signals.steps import Steps as StepClock
+
+if TYPE_CHECKING:
+    from forewarn.signals.clock import Clock
 
 Mask = NDArray[np.bool_]
 

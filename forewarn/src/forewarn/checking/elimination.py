@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import heapq
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from forewarn.errors import CheckingError
-from forewarn.models.chain import Floats
+
+if TYPE_CHECKING:
+    from forewarn.models.chain import Floats
 
 
 def absorption(moves: Floats, exits: Floats) -> Floats:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from forewarn.checking.critical import CriticalSubsystem, critical_subsystem
 from forewarn.checking.probable_paths import probable_paths, with_start
-from forewarn.checking.process_query import ProcessAnswer
-from forewarn.models.chain import Floats
-from forewarn.models.process import Mask
+
+if TYPE_CHECKING:
+    from forewarn.checking.process_query import ProcessAnswer
+    from forewarn.models.chain import Floats
+    from forewarn.models.process import Mask
 
 WAYS = 5
 

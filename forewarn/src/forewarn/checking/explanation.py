@@ -5,17 +5,19 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Mapping
 from itertools import count
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED
 from forewarn.checking.product import backward_induction, entered_states
-from forewarn.logic.automaton import Automaton
-from forewarn.models.chain import Chain, Floats
-from forewarn.states.interface import StateSpace
+
+if TYPE_CHECKING:
+    from forewarn.checking.interface import RiskTable
+    from forewarn.logic.automaton import Automaton
+    from forewarn.models.chain import Chain, Floats
+    from forewarn.states.interface import StateSpace
 
 MAX_EXPANSIONS = 300
 MAX_DEPTH = 1000

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.logic.automaton import Automaton
-from forewarn.models.chain import Chain, Floats
+if TYPE_CHECKING:
+    from forewarn.logic.automaton import Automaton
+    from forewarn.models.chain import Chain, Floats
 
 BoundKind = Literal["none", "credible", "sound", "clustered"]
 

@@ -7,10 +7,12 @@ for the other threads takes longer than the sums themselves.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from forewarn.models.chain import Floats
+if TYPE_CHECKING:
+    from forewarn.models.chain import Floats
 
 # Size of the Krylov space at most; the best solution within it is returned.
 DIMENSION = 80

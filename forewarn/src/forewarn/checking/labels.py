@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.errors import CheckingError
-from forewarn.logic.automaton import Automaton
 from forewarn.states.interface import StateSpace, is_terminal
+
+if TYPE_CHECKING:
+    from forewarn.logic.automaton import Automaton
 
 ENDED = -1
 

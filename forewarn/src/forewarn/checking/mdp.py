@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -10,8 +10,10 @@ from scipy import sparse
 from forewarn.checking.choices import ChoiceGraph, Choices
 from forewarn.checking.reachability import solve
 from forewarn.errors import CheckingError
-from forewarn.models.chain import Floats
-from forewarn.models.process import DecisionProcess, Mask
+
+if TYPE_CHECKING:
+    from forewarn.models.chain import Floats
+    from forewarn.models.process import DecisionProcess, Mask
 
 MAX_IMPROVEMENTS = 10_000
 GAIN = 1e-12

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from forewarn.checking.process_bounds import CountedProcess, counted_process
 from forewarn.checking.sound import CONFIDENCE, universe_of
 from forewarn.errors import CheckingError
-from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.estimation import smoothed_process
 from forewarn.models.process import count_actions
 from forewarn.states.interface import PREDICATES
+
+if TYPE_CHECKING:
+    from forewarn.models.counts import CountModel, Smoothing
 
 SHOWN = 3
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,7 +16,9 @@ from forewarn.checking.response import unbounded as idle
 from forewarn.checking.response.operators import Countdown, countdown, is_countdown
 from forewarn.errors import CheckingError, plural
 from forewarn.logic.automaton import Automaton, horizon_notes
-from forewarn.models.chain import Chain, Floats
+
+if TYPE_CHECKING:
+    from forewarn.models.chain import Chain, Floats
 
 PRECISION = 1e-10
 MAX_PRODUCT = 400_000

@@ -5,15 +5,17 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
 from forewarn.errors import CheckingError
-from forewarn.models.chain import Floats
-from forewarn.models.process import Mask
+
+if TYPE_CHECKING:
+    from forewarn.models.chain import Floats
+    from forewarn.models.process import Mask
 
 MAX_QUEUE = 200_000
 WEIGHTLESS = 1e-15

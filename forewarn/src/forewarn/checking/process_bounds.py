@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from scipy import sparse
 
 from forewarn.checking.bound_notes import notes_of
-from forewarn.checking.choices import Choices
 from forewarn.checking.graph import backward_reachable
 from forewarn.checking.krylov import gmres
 from forewarn.checking.mdp import extreme_within, first_of, optimal
 from forewarn.checking.sound import CONFIDENCE, Intervals, row_intervals
 from forewarn.errors import CheckingError
-from forewarn.models.chain import Floats
 from forewarn.models.process import ActionCounts, DecisionProcess, Mask, process_of
+
+if TYPE_CHECKING:
+    from forewarn.checking.choices import Choices
+    from forewarn.models.chain import Floats
 
 Choosing = Literal["greatest", "least", "recorded"]
 

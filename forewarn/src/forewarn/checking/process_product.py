@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -11,10 +12,12 @@ from forewarn.checking.labels import ENDED, label_states
 from forewarn.checking.process_bounds import BoundedValues, Choosing, CountedProcess, Query
 from forewarn.checking.product import entered_states
 from forewarn.checking.sound import Intervals
-from forewarn.logic.automaton import Automaton
-from forewarn.models.chain import Floats
 from forewarn.models.process import ActionCounts, DecisionProcess, Mask
-from forewarn.states.interface import StateSpace
+
+if TYPE_CHECKING:
+    from forewarn.logic.automaton import Automaton
+    from forewarn.models.chain import Floats
+    from forewarn.states.interface import StateSpace
 
 
 @dataclass(frozen=True, eq=False)

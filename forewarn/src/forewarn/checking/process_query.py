@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,11 +16,13 @@ from forewarn.checking.sound import CONFIDENCE
 from forewarn.checking.storm import QueryResult
 from forewarn.checking.storm_api import Storm
 from forewarn.errors import CheckingError
-from forewarn.models.chain import Floats
-from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.estimation import smoothed_process
-from forewarn.models.process import Mask
-from forewarn.states.interface import StateSpace
+
+if TYPE_CHECKING:
+    from forewarn.models.chain import Floats
+    from forewarn.models.counts import CountModel, Smoothing
+    from forewarn.models.process import Mask
+    from forewarn.states.interface import StateSpace
 
 _LIMIT = r"(?:=\s*\?|(?P<sign>[<>]=?)\s*(?P<threshold>\d*\.?\d+(?:[eE][-+]?\d+)?))"
 _LONG = re.compile(rf"\s*P(?P<word>max|min)\s*{_LIMIT}\s*\[(?P<path>.*)\]\s*", re.DOTALL)

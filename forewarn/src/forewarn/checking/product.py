@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,10 @@ from forewarn.checking.graph import Certain
 from forewarn.checking.labels import ENDED
 from forewarn.checking.reachability import reach
 from forewarn.checking.response.bounded import PRECISION
-from forewarn.logic.automaton import Automaton
-from forewarn.models.chain import Chain, Floats
+
+if TYPE_CHECKING:
+    from forewarn.logic.automaton import Automaton
+    from forewarn.models.chain import Chain, Floats
 
 #: Up to this horizon every step is taken; from then on they are looked at now and then.
 LONG = 512

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from forewarn.models.chain import Chain, Floats
+if TYPE_CHECKING:
+    from forewarn.models.chain import Chain, Floats
 
 Mask = NDArray[np.bool_]
 

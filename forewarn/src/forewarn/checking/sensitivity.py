@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.checking.numeric import risk_table
 from forewarn.checking.sound import total_error
-from forewarn.logic.automaton import Automaton
-from forewarn.models.chain import Chain, Floats
 from forewarn.models.counts import Alpha, CountModel, Smoothing
 from forewarn.models.estimation import estimate_chain
+
+if TYPE_CHECKING:
+    from forewarn.logic.automaton import Automaton
+    from forewarn.models.chain import Chain, Floats
 
 
 def reach_sensitivity(model: CountModel, chain: Chain, horizon: int | None) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,10 @@ from forewarn.checking.choices import ChoiceGraph
 from forewarn.checking.mdp import optimal
 from forewarn.checking.process_bounds import BoundedValues, CountedProcess, Query
 from forewarn.errors import CheckingError
-from forewarn.models.chain import Floats
 from forewarn.models.process import DecisionProcess, Mask
+
+if TYPE_CHECKING:
+    from forewarn.models.chain import Floats
 
 EQUAL = 1e-9
 MAX_VARIABLES = 20_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +12,18 @@ from scipy import sparse, special
 from scipy.sparse import linalg
 
 from forewarn.checking.graph import backward_reachable
-from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED
 from forewarn.checking.numeric import mark_unseen, risk_table
 from forewarn.checking.product import entered_states
 from forewarn.errors import CheckingError
-from forewarn.logic.automaton import Automaton
-from forewarn.models.chain import Chain, Floats
-from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.estimation import estimate_chain
 from forewarn.models.proportions import clopper_pearson
+
+if TYPE_CHECKING:
+    from forewarn.checking.interface import RiskTable
+    from forewarn.logic.automaton import Automaton
+    from forewarn.models.chain import Chain, Floats
+    from forewarn.models.counts import CountModel, Smoothing
 
 CONFIDENCE = 0.95
 VACUOUS_WIDTH = 0.9

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,11 @@ from forewarn.checking.labels import where_holds
 from forewarn.checking.numeric import check_arguments, mark_unseen
 from forewarn.checking.product import product_graph
 from forewarn.checking.storm_api import Mask, Storm, Values
-from forewarn.logic.automaton import Automaton
-from forewarn.models.chain import Chain, Floats
-from forewarn.models.counts import CountModel
+
+if TYPE_CHECKING:
+    from forewarn.logic.automaton import Automaton
+    from forewarn.models.chain import Chain, Floats
+    from forewarn.models.counts import CountModel
 
 EXACT_NODES = 2000
 PRECISION = 1e-9

@@ -7,17 +7,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from forewarn.checking.storm_api import Mask, Storm
-from forewarn.config.fields import Rate
 from forewarn.errors import ModelError
 from forewarn.files.inputs import open_plain
 from forewarn.models.counts import CountModel, Provenance
 from forewarn.models.file import MAX_STATES
 from forewarn.models.labelled import labelled_chain
+
+if TYPE_CHECKING:
+    from forewarn.config.fields import Rate
 
 SUFFIXES = {".prism": "prism", ".pm": "prism", ".drn": "drn", ".jani": "jani"}
 OUTSIDE = "out_of_bounds"

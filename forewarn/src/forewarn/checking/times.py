@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,8 +17,10 @@ from forewarn.checking.response.operators import (
     is_countdown,
     waiting_powers,
 )
-from forewarn.logic.automaton import Automaton
-from forewarn.models.chain import Chain, Floats
+
+if TYPE_CHECKING:
+    from forewarn.logic.automaton import Automaton
+    from forewarn.models.chain import Chain, Floats
 
 #: A countdown takes every step. Where there are more of them, a small product is looked at as it
 #: is: it may stop as soon as its chain has mixed.

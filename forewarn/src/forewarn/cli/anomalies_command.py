@@ -29,7 +29,7 @@ from forewarn.files.outputs import check_output
 from forewarn.learning.copies import Copies
 from forewarn.learning.transitions import transitions_of
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.models.file import check_replaceable
 from forewarn.monitoring.anomalies import (
     RULES,

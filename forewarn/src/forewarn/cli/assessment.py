@@ -15,7 +15,7 @@ from forewarn.errors import plural
 from forewarn.learning.coverage import DELTA, EPSILON, Coverage
 from forewarn.learning.order_test import SIGNIFICANCE, MarkovTest
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.reports.figures import percent
 from forewarn.reports.states import risk_text
 from forewarn.signals.clock_kinds import clock_of

@@ -19,8 +19,8 @@ from forewarn.cli.replay_command import add_censoring
 from forewarn.cli.tables import agreement
 from forewarn.errors import ConfigError, InputError, plural
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel
 from forewarn.models.calibration_map import METHODS, Method
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import build_monitor
 
 

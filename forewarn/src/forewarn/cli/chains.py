@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from forewarn.errors import InputError
-from forewarn.models import Chain, CountModel, estimate_chain
-from forewarn.models.estimation import valid_successors
+from forewarn.models.chain import Chain
+from forewarn.models.counts import CountModel
+from forewarn.models.estimation import estimate_chain, valid_successors
 
 MAX_TRANSITIONS = 20_000_000
 

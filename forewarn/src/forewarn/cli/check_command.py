@@ -38,7 +38,9 @@ from forewarn.cli.process_answers import (
 from forewarn.errors import CheckingError, ExpressionError, ModelError, located, plural
 from forewarn.files.outputs import check_output
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models import Chain, CountModel, load_model
+from forewarn.models.chain import Chain
+from forewarn.models.counts import CountModel
+from forewarn.models.file import load_model
 from forewarn.monitoring.loading import load_compiled
 from forewarn.monitoring.model_fit import check_model
 from forewarn.reports.answers import Checked, Told

@@ -36,7 +36,7 @@ from forewarn.cli.fleet import FleetOptions, Readers, add_fleet, add_store
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import identified
 from forewarn.cli.tune_runs import folded_runs, held_out_runs, with_estimator
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.config.sections import Estimator
 from forewarn.config.signals import SignalSpec
 from forewarn.errors import ConfigError, InputError, RecordingError

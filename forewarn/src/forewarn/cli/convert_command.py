@@ -16,12 +16,12 @@ from forewarn.cli.output import Output
 from forewarn.errors import InputError, RecordingError, plural
 from forewarn.files.outputs import check_output
 from forewarn.files.remote import RemotePath
-from forewarn.messages import ForeignType
-from forewarn.recordings import Recording, RecordingWriter, open_recording
-from forewarn.recordings.interface import TopicInfo
+from forewarn.messages.foreign import ForeignType
+from forewarn.recordings.interface import Recording, TopicInfo
 from forewarn.recordings.parts import file_of
+from forewarn.recordings.registry import open_recording
 from forewarn.recordings.rosbag2 import SUFFIXES
-from forewarn.recordings.writing import PROFILE
+from forewarn.recordings.writing import PROFILE, RecordingWriter
 
 DESCRIPTION = """\
 Write recordings as MCAP, with the definitions of its messages: Apollo's records keep their

@@ -11,7 +11,7 @@ from forewarn.assessment.ranking import curve_of
 from forewarn.cli.output import Output
 from forewarn.errors import plural
 from forewarn.learning.danger_fit import FittedScore
-from forewarn.states.danger import DangerFit
+from forewarn.states.danger.fit import DangerFit
 
 DECISIVE = 4
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from forewarn.cli.output import Output
 from forewarn.learning.estimates.choice import in_words
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 
 
 def print_estimates(model: CountModel, output: Output) -> None:

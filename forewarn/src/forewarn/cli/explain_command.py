@@ -10,11 +10,12 @@ from pathlib import Path
 from forewarn.cli.common import add_config, hertz_or_steps
 from forewarn.cli.danger_step import danger_in_words
 from forewarn.cli.output import Output
-from forewarn.config import MonitorSpec
 from forewarn.config.fields import Rate
+from forewarn.config.file import MonitorSpec
 from forewarn.errors import ConfigError, FormulaError, InputError, located
-from forewarn.logic import compile_formula, parse_formula
+from forewarn.logic.compilation import compile_formula
 from forewarn.logic.explanation import Explanation, explain
+from forewarn.logic.parser import parse_formula
 from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.loading import load_compiled
 from forewarn.signals.clock_kinds import clock_of

@@ -11,8 +11,8 @@ from forewarn.cli.chains import add_unsmoothed, chain_of
 from forewarn.cli.output import Output
 from forewarn.errors import InputError, plural
 from forewarn.files.outputs import check_output, write_output
-from forewarn.models import load_model
 from forewarn.models.exporters import FORMATS, export_chain
+from forewarn.models.file import load_model
 
 DESCRIPTION = """\
 Write the chain of a model in the language of another tool: PRISM's, Storm's DRN, JANI, or

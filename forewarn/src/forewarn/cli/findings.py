@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from forewarn.config import MonitorSpec
+from forewarn.config.file import MonitorSpec
 from forewarn.errors import ConfigErrors, InputError
 
 

@@ -13,7 +13,7 @@ from forewarn.assessment.progress import overall
 from forewarn.assessment.replay import RecordedRun, Replaying, replay_recordings
 from forewarn.cli.common import add_recordings, recording_path, whole_number
 from forewarn.cli.output import Output
-from forewarn.config import MonitorSpec
+from forewarn.config.file import MonitorSpec
 from forewarn.errors import RecordingError, plural
 from forewarn.learning.executors import Executor, local, processes_for
 from forewarn.learning.shard_store import ShardStore

@@ -28,11 +28,11 @@ from forewarn.cli.output import Output
 from forewarn.errors import InputError
 from forewarn.files.outputs import write_output
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.step import Monitor
-from forewarn.recordings import open_recording
 from forewarn.recordings.groups import Grouping
 from forewarn.recordings.parts import EPOCH, Part, file_of, moment
+from forewarn.recordings.registry import open_recording
 from forewarn.reports.fleet import fleet_page
 from forewarn.reports.html import render
 

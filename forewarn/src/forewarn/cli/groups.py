@@ -18,8 +18,8 @@ from forewarn.cli.tables import changed
 from forewarn.errors import InputError, plural
 from forewarn.files.outputs import is_stdout
 from forewarn.learning.borrowing import Strength
-from forewarn.models import CountModel
 from forewarn.models.borrowing import Borrowed
+from forewarn.models.counts import CountModel
 from forewarn.recordings.groups import PERIODS, Grouping, grouping
 from forewarn.signals.clock_kinds import clock_of
 

@@ -14,7 +14,8 @@ from forewarn.cli.output import Output
 from forewarn.config.fields import Rate
 from forewarn.errors import InputError, ModelError, plural
 from forewarn.files.outputs import check_output
-from forewarn.models import CountModel, save_model
+from forewarn.models.counts import CountModel
+from forewarn.models.file import save_model
 from forewarn.models.importers import import_probguard
 
 DESCRIPTION = """\

@@ -22,24 +22,24 @@ from forewarn.assessment.splitting import Recorded, Setting
 from forewarn.cli.editing import difference, text_of, with_predicate
 from forewarn.cli.moving import moved
 from forewarn.cli.output import Output
-from forewarn.config import MonitorSpec, parse_spec
+from forewarn.config.file import MonitorSpec, parse_spec
 from forewarn.config.includes import with_fragments
 from forewarn.config.signals import SignalSpec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, InputError, plural
-from forewarn.expressions import parse_expression
 from forewarn.expressions.functions.memory import MOST_MOMENTS
+from forewarn.expressions.syntax import parse_expression
 from forewarn.files.outputs import write_output
 from forewarn.learning.copies import Copies
 from forewarn.learning.executors import Here
 from forewarn.learning.folds import grouping_of
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import Smoothing
+from forewarn.models.counts import Smoothing
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.loading import load_compiled
 from forewarn.monitoring.verdict import Verdict
-from forewarn.recordings import open_recording
 from forewarn.recordings.groups import Grouping
+from forewarn.recordings.registry import open_recording
 from forewarn.signals.clock import horizon_ticks
 from forewarn.states.predicates.validity import Validity
 

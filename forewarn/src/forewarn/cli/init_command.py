@@ -19,15 +19,16 @@ from forewarn.cli.drafting.draft import draft
 from forewarn.cli.drafting.writing import compose, written
 from forewarn.cli.improving import run_improvement
 from forewarn.cli.output import Output
-from forewarn.config import load_spec, parse_spec
 from forewarn.config.fields import Rate
+from forewarn.config.file import load_spec, parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import InputError, plural
 from forewarn.files.outputs import check_output, write_output
 from forewarn.logic.specification import compile_spec
-from forewarn.recordings import JsonTrace, open_recording
 from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.interface import Recording
+from forewarn.recordings.registry import open_recording
+from forewarn.recordings.traces import JsonTrace
 
 MOST = 200
 """Recordings that are looked at: all of them are open at once."""

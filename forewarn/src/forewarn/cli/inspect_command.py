@@ -22,7 +22,8 @@ from forewarn.cli.groups import borrowed_record
 from forewarn.cli.output import Output
 from forewarn.cli.tables import changed
 from forewarn.errors import ModelError, located, plural
-from forewarn.models import CountModel, load_model
+from forewarn.models.counts import CountModel
+from forewarn.models.file import load_model
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.composition import in_words as composition_in_words
 from forewarn.monitoring.loading import load_compiled

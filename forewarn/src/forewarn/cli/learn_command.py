@@ -55,7 +55,8 @@ from forewarn.files.outputs import check_output
 from forewarn.learning.pipeline import Learned
 from forewarn.learning.recording_report import RecordingReport
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel, load_model, save_model
+from forewarn.models.counts import CountModel
+from forewarn.models.file import load_model, save_model
 from forewarn.monitoring.loading import load_bare
 from forewarn.recordings.given import existing_recordings
 from forewarn.signals.clock import Clock

@@ -11,7 +11,8 @@ from forewarn.cli.output import Output
 from forewarn.errors import ModelError, located, plural
 from forewarn.files.outputs import check_output
 from forewarn.learning.copies import refuse_counted_twice
-from forewarn.models import CountModel, load_model, merge_models, save_model
+from forewarn.models.counts import CountModel
+from forewarn.models.file import load_model, merge_models, save_model
 
 DESCRIPTION = """\
 Add up the counts of models that were learned with the same monitor file: signals, predicates,

@@ -10,8 +10,8 @@ from forewarn.checking.evidence import Evidence, find_evidence
 from forewarn.checking.process_query import ProcessAnswer
 from forewarn.cli.output import Output
 from forewarn.errors import plural
-from forewarn.models import CountModel
 from forewarn.models.chain import Floats
+from forewarn.models.counts import CountModel
 from forewarn.models.process import Mask
 from forewarn.reports.answers import Told
 

@@ -7,12 +7,12 @@ from contextlib import closing
 from pathlib import Path
 
 from forewarn.cli.fleet import Readers
-from forewarn.config import MonitorSpec
+from forewarn.config.file import MonitorSpec
 from forewarn.errors import RecordingError, plural
 from forewarn.learning.copies import Copies
 from forewarn.learning.executors import Executor
 from forewarn.learning.folds import Identity, grouping_of, identity_of, in_order
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.recordings.runs import trace_of
 
 

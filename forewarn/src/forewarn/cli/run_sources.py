@@ -21,9 +21,9 @@ from forewarn.plans.judge import facts_along
 from forewarn.plans.language import Rule, parse_rule
 from forewarn.plans.readers import read_plans
 from forewarn.plans.rules import Rules, load_rules
-from forewarn.recordings import open_recording
 from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.groups import on_one_line
+from forewarn.recordings.registry import open_recording
 from forewarn.signals.clock import Clock
 from forewarn.signals.steps import Steps as StepClock
 from forewarn.states.interface import is_terminal

@@ -11,8 +11,10 @@ from pathlib import Path
 from forewarn.cli.output import Output
 from forewarn.cli.spec_grade_command import plain
 from forewarn.errors import FormulaError, InputError
-from forewarn.logic import format_formula
-from forewarn.logic.fret import in_words, read_requirement, translate
+from forewarn.logic.fret.explanation import in_words
+from forewarn.logic.fret.meaning import translate
+from forewarn.logic.fret.sentences import read_requirement
+from forewarn.logic.printing import format_formula
 from forewarn.recordings.traces import open_text
 
 DESCRIPTION = """\

@@ -18,8 +18,9 @@ from forewarn.assessment.requirement_files import (
 from forewarn.cli.common import add_top, positive_number
 from forewarn.cli.output import Output, json_value
 from forewarn.files.outputs import check_output, write_output
-from forewarn.logic import format_formula
-from forewarn.logic.equivalence import Difference, RequirementKind
+from forewarn.logic.equivalence.decision import Difference
+from forewarn.logic.equivalence.kinds import RequirementKind
+from forewarn.logic.printing import format_formula
 from forewarn.logic.syntax import depth
 
 DESCRIPTION = """\

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import yaml
 
-from forewarn.states.tree import TREE
 from forewarn.states.tree.nodes import Leaf, Node
+from forewarn.states.tree.space import TREE
 
 SECTION = "states"
 MARKS_OF_A_LINE = 6

@@ -33,7 +33,7 @@ from forewarn.cli.output import Output
 from forewarn.cli.purposes import identified
 from forewarn.cli.tune_output import print_tuning, record, summary
 from forewarn.cli.tune_runs import blocked_runs, folded_runs, held_out_runs
-from forewarn.config import MonitorSpec, load_spec
+from forewarn.config.file import MonitorSpec, load_spec
 from forewarn.errors import ConfigError, plural
 from forewarn.files.outputs import check_output
 from forewarn.logic.specification import compile_spec

@@ -19,7 +19,8 @@ from forewarn.learning.copies import Copies
 from forewarn.learning.folds import dealt
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel, merge_models
+from forewarn.models.counts import CountModel
+from forewarn.models.file import merge_models
 from forewarn.monitoring.build import build_for_decisions, compile_for
 from forewarn.monitoring.loading import find_model
 from forewarn.monitoring.step import Monitor

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING
 from forewarn.cli.findings import Finding, error_findings, warning
 from forewarn.cli.output import Output
 from forewarn.cli.validate_messages import against_packages
-from forewarn.config import MonitorSpec, load_spec
+from forewarn.config.file import MonitorSpec, load_spec
 from forewarn.errors import InputError, plural
-from forewarn.expressions import parse_expression
-from forewarn.logic import Automaton, horizon_notes, is_stricter, letter_of, step
+from forewarn.expressions.syntax import parse_expression
+from forewarn.logic.automaton import Automaton, horizon_notes, is_stricter, letter_of, step
 from forewarn.logic.problems import Check, all_problems
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.footprint import growing_parts, memory_bound
 from forewarn.plans.signals import plan_readers
 from forewarn.signals.clock import horizon_ticks
-from forewarn.states.danger import DangerFit
+from forewarn.states.danger.fit import DangerFit
 
 if TYPE_CHECKING:
-    from forewarn.models import CountModel
+    from forewarn.models.counts import CountModel
 
 DESCRIPTION = """\
 Check monitor files: YAML, keys, names, expressions, formulas, constraints; message fields against
@@ -142,7 +142,7 @@ def _existing(bags: list[Path]) -> list[Path]:
 
 def _open(path: Path) -> CountModel | InputError:
     """Return the model of a file, or why it cannot be read."""
-    from forewarn.models import load_model
+    from forewarn.models.file import load_model
 
     try:
         return load_model(path)

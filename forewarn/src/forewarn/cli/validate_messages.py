@@ -8,12 +8,9 @@ from forewarn.cli.findings import Finding, warning
 from forewarn.config.signals import SignalSpec
 from forewarn.errors import FieldError, InputError
 from forewarn.logic.specification import CompiledSpec
-from forewarn.messages import (
-    MessageType,
-    compile_extractor,
-    foreign_type,
-    installed_message_type,
-)
+from forewarn.messages.definitions import MessageType, installed_message_type
+from forewarn.messages.extraction import compile_extractor
+from forewarn.messages.foreign import foreign_type
 from forewarn.signals.channels import check_condition
 from forewarn.signals.frames import value_type
 from forewarn.states.kind_check import Misuse, find_misuse

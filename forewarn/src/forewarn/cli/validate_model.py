@@ -10,9 +10,9 @@ from forewarn.assessment.sufficiency import horizons
 from forewarn.checking.numeric import risk_table
 from forewarn.cli.findings import Finding
 from forewarn.errors import InputError
-from forewarn.logic import horizon_notes
+from forewarn.logic.automaton import horizon_notes
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.anomaly_section import open_detector
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.footprint import growing_parts, memory_bound

@@ -10,12 +10,14 @@ from forewarn.assessment.modelling import told_of_ends
 from forewarn.assessment.outcome_counts import EndWatcher
 from forewarn.cli.findings import Finding
 from forewarn.cli.validate_messages import check_fields, keys_of
-from forewarn.config import MonitorSpec
+from forewarn.config.file import MonitorSpec
 from forewarn.errors import DecodeError, ForewarnError, InputError, RecordingError
 from forewarn.learning.observing import observe
 from forewarn.logic.specification import CompiledSpec
-from forewarn.messages import MessageType
-from forewarn.recordings import JsonTrace, Recording, open_recording
+from forewarn.messages.definitions import MessageType
+from forewarn.recordings.interface import Recording
+from forewarn.recordings.registry import open_recording
+from forewarn.recordings.traces import JsonTrace
 from forewarn.signals.clock import two_times
 from forewarn.signals.stamps import clock_gap, stamp_reader
 

@@ -10,7 +10,8 @@ from forewarn.assessment.modelling import learn_model
 from forewarn.assessment.sufficiency import Requirement, dependence, estimators, verdict
 from forewarn.files.remote import address
 from forewarn.learning.executors import local
-from forewarn.models import CountModel, save_model
+from forewarn.models.counts import CountModel
+from forewarn.models.file import save_model
 from forewarn.monitoring.loading import load_bare
 from forewarn.recordings.given import existing_recordings
 

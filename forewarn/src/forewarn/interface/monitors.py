@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from forewarn.config.actions import NO_ACTION
 from forewarn.errors import ConfigError, RecordingError
 from forewarn.interface.learned import Learned
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring import step
 from forewarn.monitoring.evaluate import Chains, Memory, evaluate
 from forewarn.monitoring.intervention import Request

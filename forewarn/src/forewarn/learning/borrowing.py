@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.learning.group_counts import GroupTable
-from forewarn.models import CountModel
 from forewarn.models.borrowing import Borrowed
+from forewarn.models.counts import CountModel
 from forewarn.models.estimation import valid_successors
 
 Floats = NDArray[np.float64]

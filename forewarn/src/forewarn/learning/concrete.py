@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from forewarn.errors import ConfigError
-from forewarn.expressions import Unknown, compile_expression, parse_expression
+from forewarn.expressions.compiler import compile_expression
+from forewarn.expressions.syntax import parse_expression
+from forewarn.expressions.values import Unknown
 from forewarn.models.trie import Concrete
 
 Condition = Callable[[Concrete], bool | None]

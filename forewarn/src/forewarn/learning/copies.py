@@ -8,7 +8,7 @@ from pathlib import Path
 
 from forewarn.errors import ModelError, RecordingError, plural
 from forewarn.files.remote import RemotePath
-from forewarn.models import Provenance
+from forewarn.models.counts import Provenance
 from forewarn.recordings.runs import trace_of
 
 LISTED = 3

@@ -19,7 +19,7 @@ from forewarn.models.counts import (
     state_order,
 )
 from forewarn.models.process import Step, ordered
-from forewarn.states.danger import DangerFit
+from forewarn.states.danger.fit import DangerFit
 from forewarn.states.interface import StateSpace, is_terminal, terminal_code
 
 

@@ -20,9 +20,8 @@ from forewarn.learning.danger_members import Data, columns_of, fit_members
 from forewarn.learning.danger_trees import MOST_TREES, need_sklearn
 from forewarn.learning.folds import parted
 from forewarn.models.run_ends import RunEnd, judge_ends
-from forewarn.states.danger import DangerFit, Scoring, lags_of
-from forewarn.states.danger.fit import features_of
-from forewarn.states.danger.score import compiled_trees
+from forewarn.states.danger.fit import DangerFit, features_of, lags_of
+from forewarn.states.danger.score import Scoring, compiled_trees
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from forewarn.learning.danger_line import RIDGES, Line, fit_line
 from forewarn.learning.danger_trees import boosted, joined, logits_of, lost, stages
 from forewarn.learning.estimates.stack import fit_weights
-from forewarn.states.danger import Ensemble
+from forewarn.states.danger.fit import Ensemble
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

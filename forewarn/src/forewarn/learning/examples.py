@@ -17,8 +17,8 @@ from forewarn.learning.candidates import Examples
 from forewarn.learning.observing import observe
 from forewarn.logic.automaton import Automaton, restart_state
 from forewarn.logic.specification import CompiledSpec
-from forewarn.recordings import open_recording
 from forewarn.recordings.groups import Grouping
+from forewarn.recordings.registry import open_recording
 from forewarn.states.interface import Observed, StateSpace, is_terminal
 
 END = "(end)"

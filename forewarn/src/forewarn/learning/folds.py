@@ -9,10 +9,10 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from forewarn.config import MonitorSpec
+from forewarn.config.file import MonitorSpec
 from forewarn.errors import ConfigError, InputError, plural
-from forewarn.recordings import open_recording
 from forewarn.recordings.groups import Grouping, grouping
+from forewarn.recordings.registry import open_recording
 from forewarn.states.abstraction import Abstraction
 
 FEW = 25

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from forewarn.learning.counting import TransitionCounter, count_matrix
 from forewarn.learning.recording_report import RecordingReport
-from forewarn.models import CountModel, Provenance
+from forewarn.models.counts import CountModel, Provenance
 from forewarn.models.process import ordered
 from forewarn.states.interface import StateSpace
 

@@ -20,8 +20,8 @@ from forewarn.learning.observing import observe
 from forewarn.learning.trees import Grower, Grown, Growth, choose_size
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.proportions import clopper_pearson
-from forewarn.recordings import open_recording
 from forewarn.recordings.groups import Grouping
+from forewarn.recordings.registry import open_recording
 from forewarn.recordings.runs import MARK
 from forewarn.states.tree.nodes import Split, paths
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from forewarn.config import MonitorSpec
+from forewarn.config.file import MonitorSpec
 from forewarn.errors import RecordingError, located
 from forewarn.learning.actions import ActionReader
-from forewarn.messages import MessageType
-from forewarn.models import Provenance
+from forewarn.messages.definitions import MessageType
+from forewarn.models.counts import Provenance
 from forewarn.plans.signals import plan_readers
-from forewarn.recordings import Recording
 from forewarn.recordings.by_name import samples_of
+from forewarn.recordings.interface import Recording
 from forewarn.signals.clock import Clock
 from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Abstraction, Past, Seen

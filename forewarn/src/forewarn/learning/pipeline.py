@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forewarn.config import MonitorSpec
+from forewarn.config.file import MonitorSpec
 from forewarn.errors import InputError
 from forewarn.files.remote import RemotePath, fetched
 from forewarn.learning.actions import KEY
@@ -24,10 +24,11 @@ from forewarn.learning.observing import observe
 from forewarn.learning.recording_report import RecordingReport, Watch
 from forewarn.learning.shard_key import Keep, Question, question_digest, shard_key
 from forewarn.learning.shard_store import ShardStore
-from forewarn.models import CountModel, Provenance, Smoothing
+from forewarn.models.counts import CountModel, Provenance, Smoothing
 from forewarn.models.shards import Shard, of_outcomes
-from forewarn.recordings import Recording, open_recording
 from forewarn.recordings.groups import Grouping
+from forewarn.recordings.interface import Recording
+from forewarn.recordings.registry import open_recording
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import Admission, StateSpace
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 from forewarn.learning.counting import Counts
-from forewarn.models import Provenance
+from forewarn.models.counts import Provenance
 from forewarn.models.run_ends import RunEnd
 from forewarn.models.shards import Judged, Outcomes
 from forewarn.signals.snapshots import Snapshot

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import forewarn
-from forewarn.config import MonitorSpec
+from forewarn.config.file import MonitorSpec
 from forewarn.learning.recording_report import Watch
 from forewarn.recordings.groups import Grouping
 from forewarn.states.abstraction import Abstraction

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 
-from forewarn.expressions import parse_expression
+from forewarn.expressions.syntax import parse_expression
 from forewarn.learning.candidates import Examples
 from forewarn.learning.linked import Linked
 from forewarn.learning.refined import BEFORE, Trace

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from forewarn.learning.observing import observe
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.counts import END_LABEL
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 from forewarn.states.interface import Observed, is_terminal, terminal_code
 
 

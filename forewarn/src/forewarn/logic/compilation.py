@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,12 +12,14 @@ from forewarn.errors import FormulaError
 from forewarn.logic.automaton import MAX_ATOMS, Automaton
 from forewarn.logic.lowering import lower_formula
 from forewarn.logic.machine import Machine, explore, minimise, product
-from forewarn.logic.nodes import Arena
 from forewarn.logic.progression import NO, YES, Progression, State
 from forewarn.logic.response import as_bounded_response, response_automaton
 from forewarn.logic.syntax import Formula, atoms_of
-from forewarn.signals.clock import Clock
 from forewarn.signals.clock_kinds import clock_of
+
+if TYPE_CHECKING:
+    from forewarn.logic.nodes import Arena
+    from forewarn.signals.clock import Clock
 
 MAX_STATES = 200_000
 _MAX_NAME = 60

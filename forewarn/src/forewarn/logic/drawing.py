@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from forewarn.logic.automaton import Automaton
 from forewarn.logic.guards import guard_text
+
+if TYPE_CHECKING:
+    from forewarn.logic.automaton import Automaton
 
 _SHORTEST_FOLD = 4
 _LARGEST_FOLDED = 20_000

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial, singledispatch
+from typing import TYPE_CHECKING
 
 from forewarn.logic import syntax
-from forewarn.logic.automaton import Automaton
 from forewarn.logic.drawing import graph_of, to_dot, to_mermaid
 from forewarn.logic.printing import format_formula
 from forewarn.logic.syntax import Bound, Formula, Interval, is_propositional
+
+if TYPE_CHECKING:
+    from forewarn.logic.automaton import Automaton
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from forewarn.logic.truth import Table
+if TYPE_CHECKING:
+    from forewarn.logic.truth import Table
 
 #: A product term: each atom's bit, and whether it must hold.
 Term = tuple[tuple[int, bool], ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import singledispatchmethod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +14,9 @@ from forewarn.logic.printing import format_formula
 from forewarn.logic.syntax import Formula, is_propositional
 from forewarn.logic.timing import FOREVER, Steps, in_steps
 from forewarn.logic.truth import truth_table
-from forewarn.signals.clock import Clock
+
+if TYPE_CHECKING:
+    from forewarn.signals.clock import Clock
 
 _ONE = Steps(1, 1)
 _OPERATOR: dict[type[Formula], str] = {

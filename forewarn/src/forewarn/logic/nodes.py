@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from forewarn.errors import FormulaError
 from forewarn.logic.timing import Steps
-from forewarn.logic.truth import Table
+
+if TYPE_CHECKING:
+    from forewarn.logic.truth import Table
 
 FALSE, TRUE = 0, 1
 NOW = Steps(0, 0)

@@ -15,8 +15,8 @@ import re
 from typing import NamedTuple
 
 from forewarn.errors import ExpressionError, FormulaError
-from forewarn.expressions import parse_expression
 from forewarn.expressions.comparisons import BY_SYMBOL
+from forewarn.expressions.syntax import parse_expression
 from forewarn.logic.lexer import RESERVED, Token, failure, tokenize
 from forewarn.logic.syntax import (
     INFIX,

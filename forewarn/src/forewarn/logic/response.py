@@ -6,7 +6,7 @@ ProbGuard (arXiv 2508.00500), Definition 5.2, counts one step more than STL does
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,9 @@ from forewarn.logic.syntax import (
 )
 from forewarn.logic.timing import FOREVER, in_steps
 from forewarn.logic.truth import truth_table
-from forewarn.signals.clock import Clock
+
+if TYPE_CHECKING:
+    from forewarn.signals.clock import Clock
 
 
 class BoundedResponse(NamedTuple):

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from forewarn.config import MonitorSpec
-from forewarn.config.sections import PropertySpec
 from forewarn.errors import ConfigError, ConfigErrors, FormulaError, InputError, suggestion
-from forewarn.logic.automaton import Automaton
 from forewarn.logic.compilation import compile_formula
 from forewarn.logic.lexer import RESERVED
 from forewarn.logic.parser import parse_formula
 from forewarn.logic.syntax import Atom, Constant, Formula, Not, atoms_of
 from forewarn.signals.clock_kinds import clock_of
-from forewarn.states.abstraction import Abstraction
 from forewarn.states.condition import hold_conditions
-from forewarn.states.danger import DangerFit
 from forewarn.states.fresh import clear_ways
 from forewarn.states.kinds import build_states
 from forewarn.states.misreading import misreadings
+
+if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
+    from forewarn.config.sections import PropertySpec
+    from forewarn.logic.automaton import Automaton
+    from forewarn.states.abstraction import Abstraction
+    from forewarn.states.danger.fit import DangerFit
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from forewarn.errors import FormulaError
 from forewarn.logic.printing import format_interval
-from forewarn.logic.syntax import Bound, Interval
-from forewarn.signals.clock import Clock
 from forewarn.signals.clock_kinds import by_clock
+
+if TYPE_CHECKING:
+    from forewarn.logic.syntax import Bound, Interval
+    from forewarn.signals.clock import Clock
 
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _SLACK = 1e-9

@@ -15,14 +15,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from forewarn.errors import ModelError
-from forewarn.models.checked_json import Reader
+
+if TYPE_CHECKING:
+    from forewarn.models.checked_json import Reader
 
 MAX_COUNT = 1 << 40
 

@@ -10,13 +10,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.errors import ModelError
-from forewarn.models.checked_json import Reader
+
+if TYPE_CHECKING:
+    from forewarn.models.checked_json import Reader
 
 Floats = NDArray[np.float64]
 Method = Literal["isotonic", "platt"]

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,10 @@ from scipy import sparse
 
 from forewarn.errors import ModelError, located
 from forewarn.files.inputs import NotPlainFileError, open_plain
-from forewarn.states.interface import StateSpace
 from forewarn.states.kinds import parse_states
+
+if TYPE_CHECKING:
+    from forewarn.states.interface import StateSpace
 
 MAX_BYTES = 256 * 1024 * 1024
 SMALL, RATIO = 1 << 22, 64

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,15 @@ from scipy import sparse
 from forewarn.config.fields import Rate, is_rate
 from forewarn.errors import ModelError
 from forewarn.models import borrowing
-from forewarn.models.borrowing import Borrowed
-from forewarn.models.calibration_map import Recalibration
-from forewarn.models.estimates import Estimate
 from forewarn.models.process import DecisionProcess, Steps, check_steps, count_actions, process_of
 from forewarn.models.shards import Shard, digest_of
-from forewarn.states.danger import DangerFit
 from forewarn.states.interface import StateSpace, is_terminal, mark_of
+
+if TYPE_CHECKING:
+    from forewarn.models.borrowing import Borrowed
+    from forewarn.models.calibration_map import Recalibration
+    from forewarn.models.estimates import Estimate
+    from forewarn.states.danger.fit import DangerFit
 
 Alpha: TypeAlias = float | Literal["sparse", "none"]
 Candidates = Literal["observed", "admissible"]

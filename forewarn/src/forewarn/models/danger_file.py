@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from forewarn.errors import ModelError
-from forewarn.models.checked_json import Reader
-from forewarn.states.danger import DangerFit, Ensemble
-from forewarn.states.danger.fit import MOST_MOMENTS
+from forewarn.states.danger.fit import MOST_MOMENTS, DangerFit, Ensemble
+
+if TYPE_CHECKING:
+    from forewarn.models.checked_json import Reader
 
 MOST_NODES = 1 << 20
 MOST_SIGNALS = 1 << 10

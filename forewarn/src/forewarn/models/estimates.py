@@ -8,11 +8,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forewarn.errors import ModelError
-from forewarn.models.checked_json import Reader
 from forewarn.models.shards import Judged, Shard, dump_judged, read_property
+
+if TYPE_CHECKING:
+    from forewarn.models.checked_json import Reader
 
 BASES = ("chain", "counted", "shrunk", "pooled", "lagged")
 MAX_NUMBERS = 16

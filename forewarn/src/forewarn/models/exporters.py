@@ -6,16 +6,19 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from forewarn.errors import ModelError
-from forewarn.models.chain import Chain
-from forewarn.models.counts import CountModel
 from forewarn.models.estimation import estimate_chain
 from forewarn.signals.clock_kinds import by_clock, clock_of
+
+if TYPE_CHECKING:
+    from forewarn.models.chain import Chain
+    from forewarn.models.counts import CountModel
 
 Mask = NDArray[np.bool_]
 

@@ -9,12 +9,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, astuple, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from forewarn.config.fields import Rate
 from forewarn.errors import ModelError
 from forewarn.files.inputs import open_plain
 from forewarn.files.outputs import OutputFile, check_output, write_output
@@ -32,6 +31,9 @@ from forewarn.models.counts import (
 from forewarn.models.danger_file import dump_danger, parse_danger
 from forewarn.models.process import add_up, dump_steps, parse_steps
 from forewarn.states.interface import PREDICATES, StateSpace
+
+if TYPE_CHECKING:
+    from forewarn.config.fields import Rate
 
 FORMAT = "forewarn-model"
 VERSION = 1

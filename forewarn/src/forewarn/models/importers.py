@@ -8,18 +8,20 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import lcm
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from forewarn.config.fields import Rate
 from forewarn.errors import ModelError
 from forewarn.models.checked_json import read_json
 from forewarn.models.counts import CountModel, Provenance, Smoothing, state_order
 from forewarn.models.file import MAX_COUNT
 from forewarn.states.interface import terminal_code
 from forewarn.states.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from forewarn.config.fields import Rate
 
 FINISH = "finish"
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,10 @@ from scipy import sparse
 
 from forewarn.errors import CheckingError, ModelError
 from forewarn.models.chain import ROW_TOLERANCE, check_probabilities
-from forewarn.models.checked_json import Reader
 from forewarn.states.interface import StateSpace, is_terminal
+
+if TYPE_CHECKING:
+    from forewarn.models.checked_json import Reader
 
 Mask = NDArray[np.bool_]
 

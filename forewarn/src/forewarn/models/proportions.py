@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
 
-from forewarn.models.chain import Floats
+if TYPE_CHECKING:
+    from forewarn.models.chain import Floats
 
 
 def clopper_pearson(seen: Any, trials: Any, tail: Any) -> tuple[Floats, Floats]:

@@ -11,14 +11,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import pdtrc
 
 from forewarn.errors import plural
-from forewarn.models.checked_json import Reader
+
+if TYPE_CHECKING:
+    from forewarn.models.checked_json import Reader
 
 Counts = NDArray[np.int64]
 

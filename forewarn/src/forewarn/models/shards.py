@@ -10,24 +10,22 @@ import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.errors import ModelError
-from forewarn.models.checked_json import Reader
 from forewarn.models.run_ends import RunEnd, dump_ends, judge_ends, parse_ends
+from forewarn.models.score_bins import BINS, UNKNOWN_BIN
+
+if TYPE_CHECKING:
+    from forewarn.models.checked_json import Reader
 
 Counts = NDArray[np.int64]
 
 VIOLATED, ENDED = -1, -2
 """In place of a state: a step of several ticks ends here."""
-UNKNOWN_BIN = -1
-BINS = 101
-BIN_WIDTH = 0.25
-LEAST_SCORE = 1e-5
-"""Scores nearer to 0 or 1 count as this near: an infinite logit would outweigh all else."""
 MAX_ROWS = 1 << 24
 MAX_AUTOMATON = 1 << 20
 MAX_LAG = 1 << 20
@@ -171,21 +169,6 @@ def _moved(rows: Counts, target: NDArray[np.int64], columns: Sequence[int]) -> C
         found[plain, column] = target[rows[plain, column]]
         keep &= ~plain | (found[:, column] >= 0)
     return np.asarray(found[keep])
-
-
-def bin_of(score: NDArray[np.float64]) -> Counts:
-    """Return the bins of scores in [0, 1] by their logit; `UNKNOWN_BIN` for all others."""
-    known = (score >= 0) & (score <= 1)
-    inner = np.clip(np.where(known, score, 0.5), LEAST_SCORE, 1 - LEAST_SCORE)
-    logit = np.log(inner) - np.log1p(-inner)
-    bins = np.rint(logit / BIN_WIDTH).astype(np.int64) + BINS // 2
-    return np.asarray(np.where(known, bins, UNKNOWN_BIN), dtype=np.int64)
-
-
-def logit_of(bins: Counts) -> NDArray[np.float64]:
-    """Return the logit in the middle of each bin; NaN where the score is unknown."""
-    known = bins != UNKNOWN_BIN
-    return np.asarray(np.where(known, (bins - BINS // 2) * BIN_WIDTH, np.nan), dtype=np.float64)
 
 
 def judged_in(shards: Sequence[Shard]) -> tuple[Judged, ...]:

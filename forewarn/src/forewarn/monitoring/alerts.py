@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forewarn.errors import ConfigError
-from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.footprint import MOST_ALERTS
 from forewarn.monitoring.intervention import reason_of
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import INACTIVE, RiskRow, compared
 from forewarn.monitoring.session_events import Event, Mute, Release, Reset
-from forewarn.signals.clock import Clock
+
+if TYPE_CHECKING:
+    from forewarn.monitoring.evaluate import TickResult
+    from forewarn.signals.clock import Clock
 
 LASTING = 50
 """Alerts that the next life of a monitor is told of: the newest that nobody has acknowledged."""

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,9 @@ from scipy import special
 
 from forewarn.errors import RecordingError
 from forewarn.monitoring.step_evidence import StepShares, conformal_p, cusum, evidence
-from forewarn.monitoring.surprise import What
+
+if TYPE_CHECKING:
+    from forewarn.monitoring.surprise import What
 
 Floats = NDArray[np.float64]
 Rule = Literal["conformal", "prefix", "cusum", "normal", "quantile", "checkpoints"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from forewarn.errors import ConfigError, InputError
-from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel, dump_model, parse_model
 from forewarn.models.checked_json import Reader, parse_json
+from forewarn.models.counts import CountModel
+from forewarn.models.file import dump_model, parse_model
 from forewarn.monitoring.anomalies import LIVE_RULES, Calibration
 from forewarn.monitoring.anomaly_file import (
     check_calibration,
@@ -18,6 +19,9 @@ from forewarn.monitoring.anomaly_file import (
 )
 from forewarn.monitoring.live_anomaly import Detector
 from forewarn.monitoring.surprise import Predictor, predictor_of
+
+if TYPE_CHECKING:
+    from forewarn.logic.specification import CompiledSpec
 
 
 def open_detector(compiled: CompiledSpec, model: CountModel | None) -> Detector | None:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from forewarn.checking.interface import RiskTable
-from forewarn.config import MonitorSpec
-from forewarn.config.sections import PropertySpec
 from forewarn.errors import ModelError
-from forewarn.models import CountModel
-from forewarn.models.calibration_map import Recalibration
 from forewarn.signals.clock import Clock, within
 from forewarn.signals.clock_kinds import clock_of
+
+if TYPE_CHECKING:
+    from forewarn.checking.interface import RiskTable
+    from forewarn.config.file import MonitorSpec
+    from forewarn.config.sections import PropertySpec
+    from forewarn.models.calibration_map import Recalibration
+    from forewarn.models.counts import CountModel
 
 
 def maps_of(spec: MonitorSpec, model: CountModel) -> Mapping[str, Recalibration | None]:

@@ -16,18 +16,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.checking.action_risk import RiskOfActions
-from forewarn.models.chain import Chain, Floats
 from forewarn.monitoring.branches import BEGINS, ENDS, LASTS
 from forewarn.monitoring.property_risk import pushed
-from forewarn.monitoring.tables import CompiledProperty, LoadedModel
 from forewarn.monitoring.verdict import NO_EXPECTED, ExpectedFigure
 from forewarn.states.interface import Observed, is_terminal
+
+if TYPE_CHECKING:
+    from forewarn.checking.action_risk import RiskOfActions
+    from forewarn.models.chain import Chain, Floats
+    from forewarn.monitoring.tables import CompiledProperty, LoadedModel
 
 #: Product states that a belief holds from one moment to the next: the most probable ones.
 LIMIT = 512

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from forewarn.config.black_box import BlackBoxSpec
-from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.intervention import reason_of
 from forewarn.monitoring.live_anomaly import in_words
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import compared
 from forewarn.signals.clock import NANOSECONDS, Clock
+
+if TYPE_CHECKING:
+    from forewarn.config.black_box import BlackBoxSpec
+    from forewarn.monitoring.evaluate import TickResult
 
 ACT, VIOLATION, ANOMALY = "act", "violation", "anomaly"
 WARN, RELEASED, REQUEST = "warn", "released", "request"

@@ -8,15 +8,17 @@ letter)``. It waits in the state `violated` while the letter alone is a violatio
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.checking.labels import ENDED, label_states
-from forewarn.logic import Automaton
 from forewarn.monitoring.verdict import PropertyStatus
 from forewarn.states.interface import StateSpace, terminal_code, terminal_index
+
+if TYPE_CHECKING:
+    from forewarn.logic.automaton import Automaton
 
 #: What a letter does in a branch: nothing that matters, the end of an episode, a violation, or one
 #: that lasts.

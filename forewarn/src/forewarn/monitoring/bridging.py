@@ -10,14 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from forewarn.config import MonitorSpec
 from forewarn.config.signals import SignalSpec
 from forewarn.errors import ConfigError
-from forewarn.expressions import parse_expression
+from forewarn.expressions.syntax import parse_expression
 from forewarn.logic.parser import parse_formula
 from forewarn.logic.syntax import atoms_of
 from forewarn.signals.clock_kinds import clock_of
+
+if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
 
 DEFAULT_TIMEOUT = 1.0
 

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from forewarn.checking.action_risk import RiskOfActions, least_risk, risk_of_actions
-from forewarn.checking.credible import Question
-from forewarn.checking.interface import Checker
 from forewarn.checking.model_process import process_of_model
-from forewarn.checking.process_bounds import CountedProcess
 from forewarn.checking.process_product import ProcessRisk
-from forewarn.config import MonitorSpec
 from forewarn.config.sections import BoundsSpec
 from forewarn.errors import CheckingError, located
 from forewarn.learning.estimates.choice import in_words
-from forewarn.logic import Automaton
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import Chain, CountModel, estimate_chain
+from forewarn.models.chain import Chain
+from forewarn.models.counts import CountModel
+from forewarn.models.estimation import estimate_chain
 from forewarn.monitoring import shielding
 from forewarn.monitoring.apply_calibration import unused
 from forewarn.monitoring.belief import Filter
@@ -35,8 +32,15 @@ from forewarn.monitoring.solving import SolvedRisk, questions_of, solve
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel
 from forewarn.states.condition import hold_conditions
-from forewarn.states.interface import StateSpace
 from forewarn.states.misreading import misreadings
+
+if TYPE_CHECKING:
+    from forewarn.checking.credible import Question
+    from forewarn.checking.interface import Checker
+    from forewarn.checking.process_bounds import CountedProcess
+    from forewarn.config.file import MonitorSpec
+    from forewarn.logic.automaton import Automaton
+    from forewarn.states.interface import StateSpace
 
 __all__ = [
     "CompiledSpec",

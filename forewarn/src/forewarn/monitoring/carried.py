@@ -17,7 +17,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import zstandard
@@ -28,11 +28,13 @@ from forewarn.checking.process_product import ProcessRisk
 from forewarn.errors import RecordingError
 from forewarn.models.chain import Floats
 from forewarn.monitoring import shielding
-from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.tables import CompiledProperty
 from forewarn.recordings.zstd import CutError, unpacked
-from forewarn.states.abstraction import Abstraction
-from forewarn.states.interface import Observed
+
+if TYPE_CHECKING:
+    from forewarn.monitoring.step import Monitor
+    from forewarn.monitoring.tables import CompiledProperty
+    from forewarn.states.abstraction import Abstraction
+    from forewarn.states.interface import Observed
 
 TOLERANCE = 1e-6
 LARGEST = 1 << 30

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from forewarn.config.sections import PropertySpec
 from forewarn.errors import ConfigError
 from forewarn.monitoring.policy import compile_rules
-from forewarn.monitoring.step import Monitor
+
+if TYPE_CHECKING:
+    from forewarn.config.sections import PropertySpec
+    from forewarn.monitoring.step import Monitor
 
 
 def with_section(monitor: Monitor, name: str, section: PropertySpec) -> Monitor:

@@ -10,19 +10,21 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from forewarn.errors import RecordingError
 from forewarn.learning.transitions import Walk
-from forewarn.monitoring.belief import Belief
 from forewarn.monitoring.breach import Breach
 from forewarn.monitoring.intervention import AdvisorState
 from forewarn.monitoring.live_anomaly import Detector, RunState, SurprisingStep
-from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.mutes import Mutes
 from forewarn.monitoring.policy import RESTING, Level, PolicyState, carried_over
 from forewarn.monitoring.property_step import PropertyState
 from forewarn.monitoring.step import Monitor, MonitorState
+
+if TYPE_CHECKING:
+    from forewarn.monitoring.belief import Belief
+    from forewarn.monitoring.live_session import Watch
 
 Memory = dict[str, Any]
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forewarn.checking.interface import RiskTable
 from forewarn.monitoring.property_risk import look_up, pushed, scored_risk
-from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.tables import CompiledProperty
 from forewarn.monitoring.verdict import PropertyStatus, Verdict
+
+if TYPE_CHECKING:
+    from forewarn.monitoring.step import Monitor
+    from forewarn.monitoring.tables import CompiledProperty
 
 Values = Sequence[Any] | Mapping[int, Any]
 

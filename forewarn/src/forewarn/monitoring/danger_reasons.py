@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from forewarn.states.abstraction import Abstraction, Past
+if TYPE_CHECKING:
+    from forewarn.states.abstraction import Abstraction, Past
 
 SHOWN = 3
 LEAST = 0.005

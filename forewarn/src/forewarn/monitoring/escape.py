@@ -7,14 +7,17 @@ pass, and for how far. All ways are denied if anything about the stop or the mom
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from forewarn.config.actions import ACTIONS
 from forewarn.config.actuators import Ways
-from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import UNKNOWN, RiskRow
-from forewarn.monitoring.verdict import Verdict
-from forewarn.states.condition import Condition
+
+if TYPE_CHECKING:
+    from forewarn.monitoring.intervention import Request
+    from forewarn.monitoring.verdict import Verdict
+    from forewarn.states.condition import Condition
 
 SAID = {"reverse": "back away", "turn": "turn in place"}
 

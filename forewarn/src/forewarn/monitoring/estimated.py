@@ -5,14 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from forewarn.checking.credible import Question
 from forewarn.checking.interface import RiskTable
-from forewarn.config import MonitorSpec
-from forewarn.config.sections import BoundsSpec
 from forewarn.errors import ModelError, plural
 from forewarn.learning.estimates.choice import (
     calibrated_scores,
@@ -22,11 +19,16 @@ from forewarn.learning.estimates.choice import (
 )
 from forewarn.learning.estimates.clustered import clustered_bounds
 from forewarn.learning.estimates.problem import Problem
-from forewarn.logic.automaton import Automaton
-from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel
 from forewarn.models.estimates import PLAIN, Estimate, Line, Mixture, Part, source_of
 from forewarn.models.shards import Judged, judged_in, told_by
+
+if TYPE_CHECKING:
+    from forewarn.checking.credible import Question
+    from forewarn.config.file import MonitorSpec
+    from forewarn.config.sections import BoundsSpec
+    from forewarn.logic.automaton import Automaton
+    from forewarn.logic.specification import CompiledSpec
+    from forewarn.models.counts import CountModel
 
 ALONE = Mixture(0.0, (Part("chain", (), 1.0),))
 DRAWN_SHARE = 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from forewarn.config.actions import ACTIONS, NO_ACTION
 from forewarn.monitoring.composition import risk_facts
@@ -20,10 +20,12 @@ from forewarn.monitoring.intervention import (
 from forewarn.monitoring.mutes import Mutes
 from forewarn.monitoring.risk_rows import RiskRow, risk_rows
 from forewarn.monitoring.shielding import Advice, advise_action
-from forewarn.monitoring.step import Monitor, MonitorState
-from forewarn.monitoring.verdict import Verdict
 from forewarn.plans.signals import verdicts
-from forewarn.signals.snapshots import Snapshot
+
+if TYPE_CHECKING:
+    from forewarn.monitoring.step import Monitor, MonitorState
+    from forewarn.monitoring.verdict import Verdict
+    from forewarn.signals.snapshots import Snapshot
 
 NO_MUTES = Mutes({}, {}, {}, {})
 

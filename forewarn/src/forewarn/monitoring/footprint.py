@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from forewarn.config import MonitorSpec
 from forewarn.config.black_box import said
 from forewarn.expressions.functions.memory import Memory
 from forewarn.signals.frame_tree import MOST_TRANSFORMS
-from forewarn.states.abstraction import Abstraction
 
 if TYPE_CHECKING:  # `validate` has no need of what solves
+    from forewarn.config.file import MonitorSpec
     from forewarn.monitoring.step import Monitor
+    from forewarn.states.abstraction import Abstraction
 
 MOST_ALERTS = 200
 """Alerts that are kept; the oldest that are over go first, those that somebody knows of before."""

@@ -10,13 +10,12 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from math import nan
+from typing import TYPE_CHECKING
 
-from forewarn.config import MonitorSpec
 from forewarn.config.actions import ACTIONS, REPLAN, SEVERITY, WARN
 from forewarn.errors import DecodeError
 from forewarn.monitoring.evaluate import EvaluatedTick, evaluate
 from forewarn.monitoring.intervention import reason_of
-from forewarn.monitoring.live_session import Watch
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.proposals import Judge, Judgement, Standing, violated
 from forewarn.monitoring.risk_rows import RiskRow, compared
@@ -24,6 +23,10 @@ from forewarn.monitoring.session_events import GoalDecided, encode
 from forewarn.monitoring.unknowns import possibly_broken
 from forewarn.plans.signals import verdicts
 from forewarn.recordings.agent_steps import Progress
+
+if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
+    from forewarn.monitoring.live_session import Watch
 
 NOW = "this goal breaks the rule"
 WHATEVER = "this goal breaks the rule, whatever happens next"

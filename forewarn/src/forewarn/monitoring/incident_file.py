@@ -15,14 +15,17 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from forewarn.config.black_box import BlackBoxSpec
 from forewarn.errors import ForewarnError, RecordingError
-from forewarn.messages import MessageType, installed_message_type
-from forewarn.monitoring.black_box import Kept, Moment
+from forewarn.messages.definitions import MessageType, installed_message_type
 from forewarn.monitoring.record import SPEC_NAME
-from forewarn.recordings import RecordingWriter
+from forewarn.recordings.writing import RecordingWriter
 from forewarn.signals.clock import NANOSECONDS
+
+if TYPE_CHECKING:
+    from forewarn.config.black_box import BlackBoxSpec
+    from forewarn.monitoring.black_box import Kept, Moment
 
 TABLE = "forewarn.incident"
 FORMAT = "1"

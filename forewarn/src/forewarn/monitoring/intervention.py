@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from forewarn.config import MonitorSpec
 from forewarn.config.actions import ACTIONS, LIMIT_SPEED, NO_ACTION, SEVERITY, WARN
 from forewarn.config.actuators import NO_WAY, Ways
-from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import RiskRow, compared, never_seen
-from forewarn.monitoring.shielding import Advice, Alternative
 from forewarn.signals.clock import Clock, within
 from forewarn.signals.ticks import Grid
+
+if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
+    from forewarn.config.sections import PropertySpec
+    from forewarn.monitoring.shielding import Advice, Alternative
 
 
 class Request(NamedTuple):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED
 from forewarn.checking.times import expected_steps
-from forewarn.logic.automaton import Automaton
-from forewarn.models.chain import Chain, Floats
+
+if TYPE_CHECKING:
+    from forewarn.checking.interface import RiskTable
+    from forewarn.logic.automaton import Automaton
+    from forewarn.models.chain import Chain, Floats
 
 MAX_MEMO = 1 << 12
 MAX_STEPS = 64

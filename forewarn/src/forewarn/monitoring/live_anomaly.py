@@ -12,12 +12,14 @@ import math
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from forewarn.learning.transitions import Transition, Walk
 from forewarn.monitoring.anomalies import PROMISING, Calibration
-from forewarn.monitoring.surprise import Predictor
-from forewarn.states.interface import Observed
+
+if TYPE_CHECKING:
+    from forewarn.monitoring.surprise import Predictor
+    from forewarn.states.interface import Observed
 
 NAN = math.nan
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from forewarn.config import MonitorSpec
 from forewarn.errors import ConfigError, DecodeError
-from forewarn.messages import MessageType
-from forewarn.models import CountModel
 from forewarn.monitoring.build import (
     CompiledSpec,
     build_monitor,
@@ -21,16 +19,21 @@ from forewarn.monitoring.build import (
 from forewarn.monitoring.changed_policy import with_policies, with_section
 from forewarn.monitoring.evaluate import Chains, EvaluatedTick, Memory, TickResult, evaluate
 from forewarn.monitoring.intervention import AdvisorState, Request, withdraw
-from forewarn.monitoring.live_anomaly import Detector
 from forewarn.monitoring.mutes import Muted, Mutes
 from forewarn.monitoring.policy import Level, carried_over, release
-from forewarn.monitoring.property_step import PropertyState
 from forewarn.monitoring.session import Session
-from forewarn.monitoring.step import Monitor, MonitorState
-from forewarn.signals.clock import Payload
 from forewarn.signals.external import ExternalSignals
-from forewarn.signals.feed import Reader
-from forewarn.states.interface import Observed
+
+if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
+    from forewarn.messages.definitions import MessageType
+    from forewarn.models.counts import CountModel
+    from forewarn.monitoring.live_anomaly import Detector
+    from forewarn.monitoring.property_step import PropertyState
+    from forewarn.monitoring.step import Monitor, MonitorState
+    from forewarn.signals.clock import Payload
+    from forewarn.signals.feed import Reader
+    from forewarn.states.interface import Observed
 
 
 class Watch:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from forewarn.config import MonitorSpec, load_spec
+from forewarn.config.file import MonitorSpec, load_spec
 from forewarn.errors import ModelError
 from forewarn.logic.problems import all_problems
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models import CountModel, load_model
+from forewarn.models.counts import CountModel
+from forewarn.models.file import load_model
 from forewarn.monitoring.anomaly_section import open_detector
 from forewarn.monitoring.build import build_monitor, compile_for
-from forewarn.monitoring.step import Monitor
+
+if TYPE_CHECKING:
+    from forewarn.monitoring.step import Monitor
 
 
 def load_compiled(path: Path, model: CountModel | None = None) -> CompiledSpec:

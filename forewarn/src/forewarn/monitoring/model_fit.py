@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from forewarn.errors import ModelError
-from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel
 from forewarn.models.counts import END_LABEL
 from forewarn.signals.clock_kinds import by_clock
+
+if TYPE_CHECKING:
+    from forewarn.logic.specification import CompiledSpec
+    from forewarn.models.counts import CountModel
 
 #: A predicate that compares a signal with a number.
 CUT = re.compile(r"(?P<signal>\w+)\s*(?:<=?|>=?)\s*(?P<threshold>[-+.\w]+)\Z")

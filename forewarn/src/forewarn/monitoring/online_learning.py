@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from forewarn.learning.counting import TransitionCounter, build_model
-from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel, Provenance, Smoothing, merge_models
+from forewarn.models.counts import CountModel, Provenance, Smoothing
+from forewarn.models.file import merge_models
 from forewarn.monitoring.footprint import MOST_COUNTED
 from forewarn.signals.clock_kinds import clock_of
-from forewarn.states.interface import Observed
+
+if TYPE_CHECKING:
+    from forewarn.logic.specification import CompiledSpec
+    from forewarn.states.interface import Observed
 
 ONLINE = "learned while watching"
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.breach import Broken
-from forewarn.signals.clock import Clock
+
+if TYPE_CHECKING:
+    from forewarn.config.sections import PropertySpec
+    from forewarn.signals.clock import Clock
 
 
 class Level(IntEnum):

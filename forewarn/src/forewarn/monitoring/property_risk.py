@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from forewarn.checking.action_risk import RiskOfActions
-from forewarn.checking.interface import RiskTable
-from forewarn.checking.process_product import ProcessRisk
-from forewarn.models.chain import Floats
 from forewarn.monitoring.branches import BEGINS, LASTS, NOTHING, Step
-from forewarn.monitoring.scored import Scored
 from forewarn.monitoring.tables import Compatible, CompiledProperty, LoadedModel
 from forewarn.monitoring.verdict import LeastFigure, PropertyStatus
-from forewarn.states.interface import Observed
+
+if TYPE_CHECKING:
+    from forewarn.checking.action_risk import RiskOfActions
+    from forewarn.checking.interface import RiskTable
+    from forewarn.checking.process_product import ProcessRisk
+    from forewarn.models.chain import Floats
+    from forewarn.monitoring.scored import Scored
+    from forewarn.states.interface import Observed
 
 NAN = math.nan
 

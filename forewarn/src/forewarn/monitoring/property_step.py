@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forewarn.monitoring.belief import Belief, Filter, follow
 from forewarn.monitoring.branches import Step
@@ -25,7 +25,6 @@ from forewarn.monitoring.property_risk import (
     scored_risk,
     uncertain_risk,
 )
-from forewarn.monitoring.tables import CompiledProperty, LoadedModel
 from forewarn.monitoring.verdict import (
     NO_EXPECTED,
     NO_LEAST,
@@ -36,7 +35,10 @@ from forewarn.monitoring.verdict import (
     PropertyVerdict,
     Shown,
 )
-from forewarn.states.interface import Observed
+
+if TYPE_CHECKING:
+    from forewarn.monitoring.tables import CompiledProperty, LoadedModel
+    from forewarn.states.interface import Observed
 
 # A member of an enumeration costs more to look up than the comparison with it.
 UNKNOWN, VIOLATED, ENDED = PropertyStatus.UNKNOWN, PropertyStatus.VIOLATED, PropertyStatus.ENDED

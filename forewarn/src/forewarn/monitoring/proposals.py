@@ -12,25 +12,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from forewarn.config import MonitorSpec
 from forewarn.config.actions import ACTIONS, ASK, NO_ACTION, REPLAN, SEVERITY
 from forewarn.errors import ConfigError, ConfigErrors, InputError, RecordingError
-from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.checkpoint import key, parse_properties, properties_data
 from forewarn.monitoring.evaluate import Chains, EvaluatedTick, Memory, advised, evaluate
 from forewarn.monitoring.intervention import AdvisorState
-from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.monitoring.step import Monitor, MonitorState
 from forewarn.monitoring.unknowns import possibly_broken
-from forewarn.monitoring.verdict import Verdict
-from forewarn.recordings.agent_calls import Call
 from forewarn.recordings.agent_steps import KNOWN_AFTERWARDS, Progress
 from forewarn.signals.clock import NANOSECONDS
-from forewarn.signals.snapshots import snapshot_of
+from forewarn.signals.sources import snapshot_of
+
+if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
+    from forewarn.logic.specification import CompiledSpec
+    from forewarn.models.counts import CountModel
+    from forewarn.monitoring.risk_rows import RiskRow
+    from forewarn.monitoring.verdict import Verdict
+    from forewarn.recordings.agent_calls import Call
 
 INTERVENED = "intervened"
 """Signal that tells whether a call was imposed; for `intervened_when`."""

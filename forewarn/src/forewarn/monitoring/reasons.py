@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from forewarn.checking.explanation import likely_ways, predicate_effects
 from forewarn.monitoring.composition import (
@@ -11,8 +11,10 @@ from forewarn.monitoring.composition import (
     composition_of,
     explained_table,
 )
-from forewarn.monitoring.step import Monitor
-from forewarn.signals.clock import Clock
+
+if TYPE_CHECKING:
+    from forewarn.monitoring.step import Monitor
+    from forewarn.signals.clock import Clock
 
 WAYS = 3
 

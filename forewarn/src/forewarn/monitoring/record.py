@@ -15,19 +15,22 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import zstandard
 
-from forewarn.messages import MessageType, installed_message_type
-from forewarn.models import CountModel, dump_model
+from forewarn.messages.definitions import MessageType, installed_message_type
+from forewarn.models.counts import CountModel
+from forewarn.models.file import dump_model
 from forewarn.monitoring.anomaly_section import pack_detector
 from forewarn.monitoring.carried import PackedTables, TablePacker, tables_of
-from forewarn.monitoring.live_anomaly import Detector
 from forewarn.monitoring.session_events import Beginning, Event, Start, encode
-from forewarn.monitoring.step import Monitor
-from forewarn.recordings import RecordingWriter
-from forewarn.states.interface import Observed
+from forewarn.recordings.writing import RecordingWriter
+
+if TYPE_CHECKING:
+    from forewarn.monitoring.live_anomaly import Detector
+    from forewarn.monitoring.step import Monitor
+    from forewarn.states.interface import Observed
 
 TABLE = "forewarn.record"
 FORMAT = "1"

@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forewarn.monitoring.policy import Level
-from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.tables import CompiledProperty
 from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
 from forewarn.signals.clock import NANOSECONDS
-from forewarn.states.interface import Observed
+
+if TYPE_CHECKING:
+    from forewarn.monitoring.step import Monitor
+    from forewarn.monitoring.tables import CompiledProperty
+    from forewarn.states.interface import Observed
 
 UNKNOWN, INACTIVE, SATISFIED_SO_FAR, VIOLATED, CANNOT_BE_VIOLATED = range(5)
 VERDICTS = {

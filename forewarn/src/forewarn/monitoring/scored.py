@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from math import exp, log
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.checking.interface import RiskTable
-from forewarn.models.calibration_map import Recalibration
-from forewarn.models.shards import LEAST_SCORE
+from forewarn.models.score_bins import LEAST_SCORE
+
+if TYPE_CHECKING:
+    from forewarn.checking.interface import RiskTable
+    from forewarn.models.calibration_map import Recalibration
 
 MOST_SCORE = 1.0 - LEAST_SCORE
 LARGEST = 300.0

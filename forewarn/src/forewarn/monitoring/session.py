@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from forewarn.learning.actions import ActionReader
-from forewarn.messages import MessageType
-from forewarn.monitoring.step import Monitor, MonitorState
-from forewarn.monitoring.verdict import Verdict
 from forewarn.plans.signals import plan_readers
-from forewarn.recordings.interface import Sample
-from forewarn.signals.clock import Clock, Payload
-from forewarn.signals.feed import Reader
-from forewarn.signals.snapshots import Snapshot
 from forewarn.states.inputs import open_feed
+
+if TYPE_CHECKING:
+    from forewarn.messages.definitions import MessageType
+    from forewarn.monitoring.step import Monitor, MonitorState
+    from forewarn.monitoring.verdict import Verdict
+    from forewarn.recordings.interface import Sample
+    from forewarn.signals.clock import Clock, Payload
+    from forewarn.signals.feed import Reader
+    from forewarn.signals.snapshots import Snapshot
 
 
 class Session:

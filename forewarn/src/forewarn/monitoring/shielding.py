@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from forewarn.checking.model_process import notes_of_origin
-from forewarn.checking.process_bounds import CountedProcess
 from forewarn.checking.process_query import state_mask
 from forewarn.checking.shield import (
     EQUAL,
@@ -26,12 +25,15 @@ from forewarn.checking.shield import (
 )
 from forewarn.config.actions import ACTIONS, NO_ACTION, SEVERITY
 from forewarn.errors import CheckingError, InputError, located
-from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel
-from forewarn.models.chain import Floats
-from forewarn.models.process import Mask
 from forewarn.signals.clock import Clock, horizon_ticks, within
 from forewarn.states.interface import StateSpace, is_terminal
+
+if TYPE_CHECKING:
+    from forewarn.checking.process_bounds import CountedProcess
+    from forewarn.logic.specification import CompiledSpec
+    from forewarn.models.chain import Floats
+    from forewarn.models.counts import CountModel
+    from forewarn.models.process import Mask
 
 FIGURES = ActionRisk._fields[2:]
 

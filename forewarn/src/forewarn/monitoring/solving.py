@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from forewarn.checking.credible import Question, credible_tables
-from forewarn.checking.interface import Checker, RiskTable
 from forewarn.checking.labels import label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.checking.sound import sound_table
 from forewarn.config.sections import BoundsSpec
-from forewarn.logic.specification import CompiledSpec
-from forewarn.models import CountModel, estimate_chain
-from forewarn.models.calibration_map import Recalibration
-from forewarn.models.estimates import Estimate
+from forewarn.models.counts import CountModel
+from forewarn.models.estimation import estimate_chain
 from forewarn.monitoring.apply_calibration import calibrated, maps_of
 from forewarn.monitoring.estimated import (
     Estimated,
@@ -25,7 +22,13 @@ from forewarn.monitoring.estimated import (
 )
 from forewarn.monitoring.scored import Scored
 from forewarn.signals.clock import horizon_ticks
-from forewarn.states.interface import Admission, StateSpace
+
+if TYPE_CHECKING:
+    from forewarn.checking.interface import Checker, RiskTable
+    from forewarn.logic.specification import CompiledSpec
+    from forewarn.models.calibration_map import Recalibration
+    from forewarn.models.estimates import Estimate
+    from forewarn.states.interface import Admission, StateSpace
 
 
 class SolvedRisk(NamedTuple):

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forewarn.checking.explanation import predicate_effects
 from forewarn.monitoring.composition import explained_table
 from forewarn.monitoring.escape import SAID
-from forewarn.monitoring.intervention import Request
-from forewarn.monitoring.risk_rows import RiskRow
-from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.tables import CompiledProperty
-from forewarn.monitoring.verdict import Verdict
 from forewarn.signals.clock import NANOSECONDS, Clock
-from forewarn.states.abstraction import Abstraction
 from forewarn.states.condition import rests_on
+
+if TYPE_CHECKING:
+    from forewarn.monitoring.intervention import Request
+    from forewarn.monitoring.risk_rows import RiskRow
+    from forewarn.monitoring.step import Monitor
+    from forewarn.monitoring.tables import CompiledProperty
+    from forewarn.monitoring.verdict import Verdict
+    from forewarn.states.abstraction import Abstraction
 
 LONGEST = 60
 """Characters of a value in a message."""

@@ -9,22 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from forewarn.checking.shield import ShieldTable
-from forewarn.config import MonitorSpec
 from forewarn.monitoring.belief import MAX_BLIND, Filter, beginning, follow
 from forewarn.monitoring.branches import advance
-from forewarn.monitoring.live_anomaly import Detector, RunState
 from forewarn.monitoring.policy import RESTING
 from forewarn.monitoring.property_step import Moment, PropertyState, inactive, is_steady, judge
-from forewarn.monitoring.tables import CompiledProperty, LoadedModel
 from forewarn.monitoring.verdict import PropertyVerdict, Verdict
-from forewarn.signals.clock import Clock
 from forewarn.signals.snapshots import Failure, Snapshot
-from forewarn.states.abstraction import Abstraction, Past
-from forewarn.states.condition import Condition
 from forewarn.states.fresh import clear_ways
+
+if TYPE_CHECKING:
+    from forewarn.checking.shield import ShieldTable
+    from forewarn.config.file import MonitorSpec
+    from forewarn.monitoring.live_anomaly import Detector, RunState
+    from forewarn.monitoring.tables import CompiledProperty, LoadedModel
+    from forewarn.signals.clock import Clock
+    from forewarn.states.abstraction import Abstraction, Past
+    from forewarn.states.condition import Condition
 
 MAX_GAP = 10_000
 

@@ -8,11 +8,13 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from forewarn.errors import ModelError
-from forewarn.learning.transitions import Transition
-from forewarn.models import CountModel
+
+if TYPE_CHECKING:
+    from forewarn.learning.transitions import Transition
+    from forewarn.models.counts import CountModel
 
 What = Literal["outcome", "choice", "both", "state"]
 WHATS: tuple[What, ...] = get_args(What)

@@ -6,23 +6,14 @@ import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.checking.action_risk import RiskOfActions
-from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED, letter_class
-from forewarn.checking.process_product import ProcessRisk
-from forewarn.config.sections import PropertySpec
-from forewarn.logic import Automaton
-from forewarn.models.estimates import Estimate
 from forewarn.monitoring.branches import LiveAutomaton, Step, advance
-from forewarn.monitoring.likely_path import Outlook
-from forewarn.monitoring.policy import Rules
 from forewarn.monitoring.scored import Scored, fields_of, view_of
-from forewarn.states.condition import Condition
 from forewarn.states.interface import (
     Admission,
     Observed,
@@ -30,6 +21,17 @@ from forewarn.states.interface import (
     is_terminal,
     terminal_index,
 )
+
+if TYPE_CHECKING:
+    from forewarn.checking.action_risk import RiskOfActions
+    from forewarn.checking.interface import RiskTable
+    from forewarn.checking.process_product import ProcessRisk
+    from forewarn.config.sections import PropertySpec
+    from forewarn.logic.automaton import Automaton
+    from forewarn.models.estimates import Estimate
+    from forewarn.monitoring.likely_path import Outlook
+    from forewarn.monitoring.policy import Rules
+    from forewarn.states.condition import Condition
 
 MAX_MEMO = 1 << 12
 BOUNDS = {"none": 0, "credible": 1, "sound": 2, "clustered": 3}

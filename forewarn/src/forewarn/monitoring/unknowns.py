@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from forewarn.expressions import Unknown, compile_expression
-from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.tables import CompiledProperty
-from forewarn.monitoring.verdict import PropertyVerdict, Verdict
+from forewarn.expressions.compiler import compile_expression
+from forewarn.expressions.values import Unknown
 from forewarn.states.condition import rests_on
+
+if TYPE_CHECKING:
+    from forewarn.monitoring.step import Monitor
+    from forewarn.monitoring.tables import CompiledProperty
+    from forewarn.monitoring.verdict import PropertyVerdict, Verdict
 
 EARLIER = "what came before is not known"
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forewarn.monitoring.breach import Broken
-from forewarn.monitoring.live_anomaly import AnomalyRow
-from forewarn.monitoring.policy import Level
-from forewarn.signals.snapshots import Failure, StaleSignal
-from forewarn.states.interface import Observed
+
+if TYPE_CHECKING:
+    from forewarn.monitoring.live_anomaly import AnomalyRow
+    from forewarn.monitoring.policy import Level
+    from forewarn.signals.snapshots import Failure, StaleSignal
+    from forewarn.states.interface import Observed
 
 
 class PropertyStatus(IntEnum):

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from forewarn.errors import FormulaError
-from forewarn.logic import parse_formula
 from forewarn.logic.lexer import Token, failure, tokenize
+from forewarn.logic.parser import parse_formula
 from forewarn.logic.syntax import Atom, Formula, walk
 from forewarn.plans.world import folded
 

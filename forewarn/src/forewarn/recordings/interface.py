@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from forewarn.files.remote import RemotePath
 
 if TYPE_CHECKING:
-    from forewarn.messages import MessageType
+    from forewarn.messages.definitions import MessageType
 
 TIME_LIMIT_NS = 1 << 63
 """Log times from here on do not fit the signed 64 bits that all tools share."""

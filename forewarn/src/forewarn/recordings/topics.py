@@ -6,8 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from forewarn.errors import ForewarnError, plural
-from forewarn.messages import MessageType, foreign_type, installed_message_type, message_type
-from forewarn.messages.definitions import normal_type_name
+from forewarn.messages.definitions import (
+    MessageType,
+    installed_message_type,
+    message_type,
+    normal_type_name,
+)
+from forewarn.messages.foreign import foreign_type
 from forewarn.messages.json_type import json_type
 from forewarn.messages.schema import ArrayOf, FieldType, Primitive, Struct
 from forewarn.recordings.interface import Channel, TopicInfo

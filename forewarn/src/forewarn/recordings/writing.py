@@ -22,7 +22,7 @@ from forewarn.files.outputs import create_output
 from forewarn.recordings.interface import TIME_LIMIT_NS
 
 if TYPE_CHECKING:
-    from forewarn.messages import MessageType
+    from forewarn.messages.definitions import MessageType
 
 PROFILE = "ros2"
 LIBRARY = "forewarn"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.tables import CompiledProperty
 from forewarn.reports.page import label
 from forewarn.reports.palette import COLOURS, axis, base_layout

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from forewarn.checking.process_query import ProcessAnswer
 from forewarn.learning.refined import CriticalPart
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.reports.answers import Checked
 from forewarn.reports.learned import PROCESS
 from forewarn.reports.page import Part, absent, assembled, escape, part, table

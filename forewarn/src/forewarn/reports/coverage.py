@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from forewarn.assessment.replay import RecordedRun
 from forewarn.checking.sensitivity import reach_sensitivity
 from forewarn.learning.coverage import DELTA, EPSILON, Coverage, coverage
-from forewarn.models import CountModel, estimate_chain
+from forewarn.models.counts import CountModel
+from forewarn.models.estimation import estimate_chain
 from forewarn.monitoring.step import Monitor
 from forewarn.reports.figures import percent
 from forewarn.reports.page import absent, escape, label, plot, table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.reports.page import escape, section, table
 
 COLUMNS = ("score", "foresees", "decided by", "cut at", ">trees", ">recordings")

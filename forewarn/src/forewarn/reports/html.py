@@ -9,7 +9,7 @@ from typing import Any
 from forewarn.assessment.reliability import Calibration
 from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.results import areas, calibrations, remarks_on, scores
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.step import Monitor
 from forewarn.reports.danger import danger_part
 from forewarn.reports.event_table import event_table

@@ -9,7 +9,7 @@ from typing import Any
 from forewarn.learning.refined import BEFORE, ENDINGS, GOAL, Flow, Refined
 from forewarn.learning.refinement_file import Refinement
 from forewarn.learning.trees import Grown, Size
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.reports.page import Part, absent, assembled, escape, part, plot, table
 from forewarn.reports.palette import COLOURS, axis, base_layout
 from forewarn.reports.predicate_tree import LeafNote, tree_list

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from forewarn.assessment.grouped_models import borrowed_in_words
 from forewarn.assessment.replay import RecordedRun
 from forewarn.learning.estimates.choice import in_words
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.composition import is_estimated
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.tables import CompiledProperty
 
 MAX_PRODUCT = 200_000

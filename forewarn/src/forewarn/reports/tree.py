@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.tables import CompiledProperty
 from forewarn.reports.paths import Product, moves, shortest, violates, way_to
 from forewarn.reports.states import reachable

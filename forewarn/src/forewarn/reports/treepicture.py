@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.monitoring.tables import CompiledProperty
 from forewarn.reports.page import escape
 from forewarn.reports.palette import risk_colour

@@ -9,9 +9,10 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from forewarn.errors import DecodeError, FieldError, located
-from forewarn.expressions import Expression, normal_form
-from forewarn.expressions.syntax import shown
-from forewarn.messages import BlockExtractor, MessageType, block_extractor, compile_extractor
+from forewarn.expressions.syntax import Expression, normal_form, shown
+from forewarn.messages.blocks import BlockExtractor, block_extractor
+from forewarn.messages.definitions import MessageType
+from forewarn.messages.extraction import compile_extractor
 from forewarn.messages.inference import infer
 from forewarn.messages.kinds import NUMBER, describe
 from forewarn.signals.clock import Payload

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from forewarn.config.fields import Rate
+if TYPE_CHECKING:
+    from forewarn.config.fields import Rate
 
 NANOSECONDS = 1_000_000_000
 SYSTEM_TIME_NS = 946_684_800 * NANOSECONDS

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from forewarn.config.fields import Rate
-from forewarn.signals.clock import Clock
+from typing import TYPE_CHECKING
+
 from forewarn.signals.steps import Steps
 from forewarn.signals.ticks import Grid
+
+if TYPE_CHECKING:
+    from forewarn.config.fields import Rate
+    from forewarn.signals.clock import Clock
 
 
 def clock_of(rate: Rate, topic: str | None = None) -> Clock:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from forewarn.errors import DecodeError
-from forewarn.expressions import parse_expression
-from forewarn.messages import MessageType, compile_extractor
+from forewarn.expressions.syntax import parse_expression
+from forewarn.messages.definitions import MessageType
+from forewarn.messages.extraction import compile_extractor
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.snapshots import Aged
 

@@ -10,11 +10,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forewarn.errors import DecodeError, ForewarnError
-from forewarn.expressions import Unknown
-from forewarn.messages import MessageType
+from forewarn.expressions.values import Unknown
 from forewarn.signals.channels import (
     NEVER,
     Channel,
@@ -28,6 +27,9 @@ from forewarn.signals.frames import Found, build_frames
 from forewarn.signals.snapshots import Aged, Failure, Snapshot, StaleSignal
 from forewarn.signals.sources import SourceSignal, stored_value
 from forewarn.signals.stamps import APART_NS, clock_gap, not_yet
+
+if TYPE_CHECKING:
+    from forewarn.messages.definitions import MessageType
 
 Reader = Callable[[Any], Any]
 NO_READERS: Mapping[str, Reader] = MappingProxyType({})

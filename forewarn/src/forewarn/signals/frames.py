@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from forewarn.errors import DecodeError
-from forewarn.expressions import parse_expression
-from forewarn.messages import Extractor, ForeignExtractor, MessageType, compile_extractor
-from forewarn.messages.definitions import installed_message_type
+from forewarn.expressions.syntax import parse_expression
+from forewarn.messages.definitions import MessageType, installed_message_type
+from forewarn.messages.extraction import Extractor, compile_extractor
+from forewarn.messages.foreign import ForeignExtractor
 from forewarn.signals.clock import NANOSECONDS, Payload
 from forewarn.signals.frame_tree import FrameTree, NoTransformError, Transform
 from forewarn.signals.sources import SourceSignal, extractor_of

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from forewarn.signals.sources import SourceSignal, stored_value
-
 
 class Aged(NamedTuple):
     """A value that another process supplied, and how old it was then, in nanoseconds."""
@@ -79,17 +77,3 @@ class Snapshot(NamedTuple):
     time_ns: int | None = None
     action: str | None = None
     ahead: Ahead | None = None
-
-
-def snapshot_of(
-    sources: Sequence[SourceSignal],
-    values: Mapping[str, Any],
-    tick: int,
-    time_ns: int,
-    action: str | None = None,
-) -> Snapshot:
-    """Return the snapshot of a moment at which these values arrived, and nothing else ever did."""
-    found = tuple([stored_value(values.get(s.name, s.default)) for s in sources])
-    missing = [s.name for s in sources if s.name not in values and s.default is None]
-    stale = tuple([StaleSignal(name, None) for name in missing])
-    return Snapshot(tick, found, stale, (), False, time_ns, action)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forewarn.config.signals import FrameSpec
 from forewarn.errors import FieldError, located
-from forewarn.expressions import Expression, Unknown
-from forewarn.messages import Extractor, ForeignExtractor, MessageType, compile_extractor
+from forewarn.expressions.syntax import Expression
+from forewarn.expressions.values import Unknown
+from forewarn.messages.definitions import MessageType
+from forewarn.messages.extraction import Extractor, compile_extractor
+from forewarn.messages.foreign import ForeignExtractor
+from forewarn.signals.snapshots import Snapshot, StaleSignal
+
+if TYPE_CHECKING:
+    from forewarn.config.signals import FrameSpec
 
 
 @dataclass(frozen=True)
@@ -81,3 +87,17 @@ def extractor_of(
             with located(FieldError, key=f"signals.{source.name}.value"):
                 compile_extractor(mtype, [expression])
         raise
+
+
+def snapshot_of(
+    sources: Sequence[SourceSignal],
+    values: Mapping[str, Any],
+    tick: int,
+    time_ns: int,
+    action: str | None = None,
+) -> Snapshot:
+    """Return the snapshot of a moment at which these values arrived, and nothing else ever did."""
+    found = tuple([stored_value(values.get(s.name, s.default)) for s in sources])
+    missing = [s.name for s in sources if s.name not in values and s.default is None]
+    stale = tuple([StaleSignal(name, None) for name in missing])
+    return Snapshot(tick, found, stale, (), False, time_ns, action)

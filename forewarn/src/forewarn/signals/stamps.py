@@ -6,14 +6,10 @@ import math
 from collections.abc import Callable, Mapping
 
 from forewarn.errors import DecodeError, FieldError
-from forewarn.expressions import parse_expression
-from forewarn.messages import (
-    Extractor,
-    ForeignExtractor,
-    ForeignType,
-    MessageType,
-    compile_extractor,
-)
+from forewarn.expressions.syntax import parse_expression
+from forewarn.messages.definitions import MessageType
+from forewarn.messages.extraction import Extractor, compile_extractor
+from forewarn.messages.foreign import ForeignExtractor, ForeignType
 from forewarn.signals.clock import NANOSECONDS, Payload, two_times
 
 STAMPS = ("header.stamp", "stamp")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from forewarn.config.fields import Rate
 from forewarn.errors import RecordingError
 from forewarn.signals.clock import NANOSECONDS, Accept, Clock, Payload, Samples
+
+if TYPE_CHECKING:
+    from forewarn.config.fields import Rate
 
 WAKE = 0.02
 """Seconds between two looks of a node for messages, where the clock itself says nothing of time."""

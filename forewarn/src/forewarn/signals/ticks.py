@@ -6,11 +6,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from forewarn.config.fields import Rate
 from forewarn.errors import RecordingError
 from forewarn.signals.clock import NANOSECONDS, Accept, Clock, Payload, Samples, two_times
+
+if TYPE_CHECKING:
+    from forewarn.config.fields import Rate
 
 LONGEST_GAP_NS = 30 * 24 * 3600 * NANOSECONDS
 

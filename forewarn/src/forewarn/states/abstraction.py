@@ -10,17 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from forewarn.config import MonitorSpec
-from forewarn.expressions import Expression, Unknown
-from forewarn.expressions.functions.memory import Cell
-from forewarn.signals.clock import Clock
+from forewarn.expressions.syntax import Expression
+from forewarn.expressions.values import Unknown
 from forewarn.signals.snapshots import ABSENT, Ahead, Failure, Snapshot
 from forewarn.signals.sources import SourceSignal, stored_value
 from forewarn.states.ahead import Outlook
-from forewarn.states.danger import DangerFit, Scoring
+from forewarn.states.danger.fit import DangerFit
+from forewarn.states.danger.score import Scoring
 from forewarn.states.interface import Admission, Observed, StateSpace, mark_of
+
+if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
+    from forewarn.expressions.functions.memory import Cell
+    from forewarn.signals.clock import Clock
 
 STATES = "states"
 PHASES = ("active_when", "intervened_when")

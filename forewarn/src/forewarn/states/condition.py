@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from forewarn.config import MonitorSpec
 from forewarn.errors import ConfigError, ConfigErrors, ExpressionError, InputError
-from forewarn.expressions import Expression, Unknown, compile_expression, parse_expression
-from forewarn.states.abstraction import Abstraction
+from forewarn.expressions.compiler import compile_expression
+from forewarn.expressions.syntax import Expression, parse_expression
+from forewarn.expressions.values import Unknown
+
+if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
+    from forewarn.states.abstraction import Abstraction
 
 
 @dataclass(frozen=True)

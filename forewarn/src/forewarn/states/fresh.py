@@ -7,12 +7,15 @@ not matter to them. Here all that would open a way on old or missing knowledge i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from forewarn.config import MonitorSpec
 from forewarn.errors import ConfigError, ConfigErrors, InputError
 from forewarn.signals.clock import NANOSECONDS
-from forewarn.states.abstraction import Abstraction
 from forewarn.states.condition import Condition, compiled_condition, parsed, rests_on
+
+if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
+    from forewarn.states.abstraction import Abstraction
 
 KEY = "actuators.twist.escape"
 TURN, ALWAYS = "turn", "true"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from forewarn.config import MonitorSpec
 from forewarn.errors import located
-from forewarn.messages import MessageType
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.feed import NO_READERS, Feed, Reader
-from forewarn.states.abstraction import Abstraction
+
+if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
+    from forewarn.messages.definitions import MessageType
+    from forewarn.states.abstraction import Abstraction
 
 
 def open_feed(

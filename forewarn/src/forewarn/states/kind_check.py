@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from forewarn.errors import FieldError
-from forewarn.expressions import Expression
 from forewarn.expressions.functions import FUNCTIONS
 from forewarn.expressions.functions.memory import Memory
 from forewarn.expressions.syntax import called, shown
-from forewarn.messages import MessageType
 from forewarn.messages.inference import infer
 from forewarn.messages.kinds import NUMBER, TEXT, Kind, Many, describe, kind_of
 from forewarn.messages.schema import FieldType, Primitive, SequenceOf, Struct
 from forewarn.signals.frames import value_type
-from forewarn.states.abstraction import Abstraction, DerivedSignal
-from forewarn.states.danger import Scoring
+from forewarn.states.danger.score import Scoring
+
+if TYPE_CHECKING:
+    from forewarn.expressions.syntax import Expression
+    from forewarn.messages.definitions import MessageType
+    from forewarn.states.abstraction import Abstraction, DerivedSignal
 
 
 class Misuse(NamedTuple):

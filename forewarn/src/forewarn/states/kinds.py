@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from forewarn.config import MonitorSpec, Section
+from forewarn.config.fields import Section
+from forewarn.config.file import MonitorSpec
 from forewarn.errors import ConfigError, ModelError
-from forewarn.states.abstraction import Abstraction
-from forewarn.states.danger import DangerFit
+from forewarn.states.danger.fit import DangerFit
 from forewarn.states.interface import PREDICATES, StateSpace
-from forewarn.states.predicates import build_abstraction
-from forewarn.states.tree import TREE, build_tree_abstraction, parse_space
+from forewarn.states.predicates.compile import build_abstraction
+from forewarn.states.tree.abstraction import build_tree_abstraction
+from forewarn.states.tree.space import TREE, parse_space
 from forewarn.states.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from forewarn.states.abstraction import Abstraction
 
 Names = tuple[str, ...]
 Fits = tuple[DangerFit, ...]

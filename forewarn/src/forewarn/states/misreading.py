@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from forewarn.config import MonitorSpec
+from typing import TYPE_CHECKING
+
 from forewarn.errors import ConfigError, ConfigErrors, InputError
-from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import PREDICATES
+
+if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
+    from forewarn.states.abstraction import Abstraction
 
 
 def misreadings(spec: MonitorSpec, abstraction: Abstraction) -> tuple[tuple[int, float], ...]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from rclpy.lifecycle import LifecycleNode
 from rclpy.task import Future
 
-from forewarn.config import MonitorSpec
+from forewarn.config.file import MonitorSpec
 from forewarn.monitoring.goals import decision, judge_goal, told, undecided
 from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.live_session import Watch

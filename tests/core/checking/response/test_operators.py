@@ -10,15 +10,16 @@ import pytest
 from numpy.typing import NDArray
 from small_chains import given_chain
 
-from forewarn.checking import ENDED, risk_table
 from forewarn.checking import product as general
 from forewarn.checking import restriction as operators
+from forewarn.checking.labels import ENDED
+from forewarn.checking.numeric import risk_table
 from forewarn.checking.response import bounded as passage
 from forewarn.checking.response import unbounded as idle
 from forewarn.checking.response.operators import countdown, is_countdown
 from forewarn.errors import CheckingError
 from forewarn.logic.automaton import Automaton
-from forewarn.models import Chain
+from forewarn.models.chain import Chain
 
 Response = Callable[[int], Automaton]
 MakeChain = Callable[..., Chain]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from forewarn.errors import ExpressionError
-from forewarn.expressions import Unknown, compile_expression, parse_expression
+from forewarn.expressions.compiler import compile_expression
 from forewarn.expressions.functions.embeddings import (
     MAX_EMBEDDED,
     SIZES,
@@ -18,6 +18,8 @@ from forewarn.expressions.functions.embeddings import (
     embedding,
     score_of,
 )
+from forewarn.expressions.syntax import parse_expression
+from forewarn.expressions.values import Unknown
 
 # WordLlama.load(disable_download=True).embed(texts, norm=True)[:, :4] of wordllama 0.4.0.post1.
 THEIRS = {

@@ -15,9 +15,13 @@ from hypothesis import strategies as st
 from shapely import affinity
 
 from forewarn.errors import FieldError
-from forewarn.expressions import FUNCTIONS, Unknown, compile_expression, parse_expression
+from forewarn.expressions.compiler import compile_expression
+from forewarn.expressions.functions import FUNCTIONS
 from forewarn.expressions.functions.encounters import Boxes, Vehicle, times_to_conflict
-from forewarn.messages import compile_extractor, installed_message_type
+from forewarn.expressions.syntax import parse_expression
+from forewarn.expressions.values import Unknown
+from forewarn.messages.definitions import installed_message_type
+from forewarn.messages.extraction import compile_extractor
 from tests import encounters_interpreter as oracle
 
 INF, NAN = math.inf, math.nan

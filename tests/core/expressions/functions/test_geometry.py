@@ -13,13 +13,17 @@ import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.config import load_spec
+from forewarn.config.file import load_spec
 from forewarn.errors import ConfigError, FieldError
-from forewarn.expressions import FUNCTIONS, Unknown, compile_expression, parse_expression
+from forewarn.expressions.compiler import compile_expression
+from forewarn.expressions.functions import FUNCTIONS
 from forewarn.expressions.functions.geometry import Polyline, Shapes
 from forewarn.expressions.functions.shapes import LINE, POLYGON, MapError, Shape, load_layer
-from forewarn.messages import compile_extractor, installed_message_type
-from forewarn.states.predicates import build_abstraction
+from forewarn.expressions.syntax import parse_expression
+from forewarn.expressions.values import Unknown
+from forewarn.messages.definitions import installed_message_type
+from forewarn.messages.extraction import compile_extractor
+from forewarn.states.predicates.compile import build_abstraction
 
 SQUARE = Shape("square", POLYGON, ((10, -5), (20, -5), (20, 5), (10, 5)))
 GATE = Shape("gate", LINE, ((30, -5), (30, 5)))

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.expressions import FUNCTIONS, compile_expression, parse_expression
+from forewarn.expressions.compiler import compile_expression
+from forewarn.expressions.functions import FUNCTIONS
 from forewarn.expressions.functions.provenance import LONGEST_REMEMBERED, MAX_READ
+from forewarn.expressions.syntax import parse_expression
 from forewarn.expressions.values import Notes
 
 words, identifiers = FUNCTIONS["words"], FUNCTIONS["identifiers"]

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from forewarn.errors import ExpressionError
-from forewarn.expressions import FUNCTIONS, compile_expression, parse_expression
-from forewarn.expressions.functions import registry
+from forewarn.expressions.compiler import compile_expression
+from forewarn.expressions.functions import FUNCTIONS, registry
 from forewarn.expressions.functions.registry import Function, register
+from forewarn.expressions.syntax import parse_expression
 
 
 @pytest.fixture

@@ -11,7 +11,10 @@ import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.expressions import FUNCTIONS, Unknown, compile_expression, parse_expression
+from forewarn.expressions.compiler import compile_expression
+from forewarn.expressions.functions import FUNCTIONS
+from forewarn.expressions.syntax import parse_expression
+from forewarn.expressions.values import Unknown
 
 INF = math.inf
 STEP, CLOSE = 0.005, 1e-7

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.expressions import FUNCTIONS
+from forewarn.expressions.functions import FUNCTIONS
 from forewarn.expressions.values import Notes
 
 TEXT = st.text(alphabet="aab1 .-é", max_size=12)

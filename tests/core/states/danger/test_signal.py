@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, ConfigErrors
 from forewarn.learning.folds import parted, unseeing
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Past
-from forewarn.states.danger import DangerFit, Ensemble, lags_of
+from forewarn.states.danger.fit import DangerFit, Ensemble, lags_of
 from tests import trees_interpreter as oracle
 
 TEXT = """

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.states.danger import Ensemble, lags_of
-from forewarn.states.danger.fit import features_of
+from forewarn.states.danger.fit import Ensemble, features_of, lags_of
 from forewarn.states.danger.score import compiled_trees
 from tests import trees_interpreter as oracle
 

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.signals.snapshots import Snapshot
-from forewarn.states.predicates import build_abstraction
-from forewarn.states.predicates.abstraction import Observation
+from forewarn.states.predicates.compile import build_abstraction
+from forewarn.states.vocabulary import Observation
 
 TEXT = """
 rate: 10

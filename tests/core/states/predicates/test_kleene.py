@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.expressions import Unknown, parse_expression
+from forewarn.expressions.syntax import parse_expression
+from forewarn.expressions.values import Unknown
 from forewarn.states.predicates.kleene import KleeneCompiler
 
 NAMES = ("a", "b", "c", "d")

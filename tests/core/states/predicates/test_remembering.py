@@ -14,18 +14,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from forewarn.assessment.replay import Replaying, replay
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, FieldError
-from forewarn.expressions import parse_expression
 from forewarn.expressions.functions.memory import MOST_MOMENTS
+from forewarn.expressions.syntax import parse_expression
 from forewarn.learning.observing import observe
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.messages import message_type
+from forewarn.messages.definitions import message_type
 from forewarn.messages.extraction import compile_extractor
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.live_session import Watch
-from forewarn.recordings import open_recording
+from forewarn.recordings.registry import open_recording
 from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Abstraction, Past
 from forewarn.states.kind_check import find_misuse

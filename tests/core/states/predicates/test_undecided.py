@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError
-from forewarn.states.predicates import build_abstraction
+from forewarn.states.predicates.compile import build_abstraction
 
 TEXT = """
 rate: 10

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.config import parse_spec
+from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError
-from forewarn.states.predicates import build_abstraction
+from forewarn.states.predicates.compile import build_abstraction
 from forewarn.states.predicates.validity import build_validity
 
 VALUES = [x / 2 for x in range(-3, 8)]  # beyond, on and between all thresholds 0, 1, 2

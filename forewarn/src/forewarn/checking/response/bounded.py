@@ -15,13 +15,15 @@ known, and long horizons cost no more than the time the chain takes to mix.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.checking.response.operators import Countdown, as_table, waiting_powers
-from forewarn.models.chain import Floats
+
+if TYPE_CHECKING:
+    from forewarn.models.chain import Floats
 
 BLOCK = 64
 MAX_HISTORY = 1 << 24

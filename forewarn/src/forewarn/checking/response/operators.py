@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.checking.labels import ENDED
 from forewarn.checking.restriction import DENSE_SIZE, Mask, Operator, restricted, stacked
-from forewarn.logic.automaton import Automaton
-from forewarn.models.chain import Chain, Floats
+
+if TYPE_CHECKING:
+    from forewarn.logic.automaton import Automaton
+    from forewarn.models.chain import Chain, Floats
 
 TRIGGER, RESPONSE = 1, 2
 

@@ -7,7 +7,7 @@ The layers of the countdown condense to ``x_I = (P_I + P_A M) x_I + P_A P_N^L 1`
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,11 @@ from forewarn.checking.graph import Certain, certain
 from forewarn.checking.krylov import gmres, norm
 from forewarn.checking.reachability import solve_dense
 from forewarn.checking.response.operators import Countdown, as_table, waiting_powers
-from forewarn.checking.restriction import Mask
 from forewarn.errors import CheckingError
-from forewarn.models.chain import Floats
+
+if TYPE_CHECKING:
+    from forewarn.checking.restriction import Mask
+    from forewarn.models.chain import Floats
 
 DENSE_STATES = 256
 LAST_RESORT_STATES = 1500

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from forewarn.recordings import JsonTrace
 from forewarn.recordings.agent_steps import KEY
+from forewarn.recordings.traces import JsonTrace
 
 MOST_LINES = 100_000
 

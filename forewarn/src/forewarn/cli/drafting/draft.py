@@ -26,14 +26,15 @@ from forewarn.cli.drafting.scanning import (
 )
 from forewarn.config.fields import Rate
 from forewarn.errors import ExpressionError, FieldError, RecordingError
-from forewarn.expressions import parse_expression
 from forewarn.expressions.functions import CONSTANTS, FUNCTIONS
+from forewarn.expressions.syntax import parse_expression
 from forewarn.learning.observing import check_playable
 from forewarn.logic.lexer import RESERVED
-from forewarn.messages import MessageType, compile_extractor
-from forewarn.recordings import JsonTrace, Recording
+from forewarn.messages.definitions import MessageType
+from forewarn.messages.extraction import compile_extractor
 from forewarn.recordings.agents import AgentTrace
-from forewarn.recordings.interface import TopicInfo
+from forewarn.recordings.interface import Recording, TopicInfo
+from forewarn.recordings.traces import JsonTrace
 from forewarn.signals.clock import Clock
 from forewarn.signals.clock_kinds import clock_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forewarn.messages import MessageType
+from forewarn.messages.definitions import MessageType
 from forewarn.messages.schema import ArrayOf, FieldType, Primitive, SequenceOf, Struct
 
 MAX_FIELDS = 16

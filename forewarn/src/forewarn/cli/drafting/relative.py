@@ -15,9 +15,11 @@ from forewarn.cli.drafting.catalogue import (
     Role,
 )
 from forewarn.errors import DecodeError
-from forewarn.expressions import parse_expression
-from forewarn.messages import MessageType, compile_extractor
-from forewarn.recordings import JsonTrace, Recording, Sample
+from forewarn.expressions.syntax import parse_expression
+from forewarn.messages.definitions import MessageType
+from forewarn.messages.extraction import compile_extractor
+from forewarn.recordings.interface import Recording, Sample
+from forewarn.recordings.traces import JsonTrace
 
 MAX_SAMPLES = 2000
 MAX_LINES = 50

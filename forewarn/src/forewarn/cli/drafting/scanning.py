@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from forewarn.cli.drafting.relative import Candidate
 from forewarn.errors import RecordingError, located
-from forewarn.expressions import Unknown, compile_expression, parse_expression
-from forewarn.recordings import JsonTrace, Recording
-from forewarn.recordings.interface import Sample
+from forewarn.expressions.compiler import compile_expression
+from forewarn.expressions.syntax import parse_expression
+from forewarn.expressions.values import Unknown
+from forewarn.recordings.interface import Recording, Sample
+from forewarn.recordings.traces import JsonTrace
 from forewarn.signals.clock import NANOSECONDS, Clock
 from forewarn.signals.feed import Feed
 from forewarn.signals.sources import SourceSignal

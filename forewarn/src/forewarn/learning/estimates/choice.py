@@ -12,7 +12,7 @@ from forewarn.errors import plural
 from forewarn.learning.estimates.crossing import BY_NAME, Crossed, cross, logit
 from forewarn.learning.estimates.problem import Bools, Floats, Problem, Sample, Setting
 from forewarn.learning.estimates.stack import choose_line, held_weights, mixed, prior
-from forewarn.models import CountModel
+from forewarn.models.counts import CountModel
 from forewarn.models.estimates import PLAIN, Estimate, Line, Loss, Mixture, Part, source_of
 from forewarn.models.shards import Judged
 

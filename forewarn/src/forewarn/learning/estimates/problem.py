@@ -14,9 +14,11 @@ from scipy import sparse
 from forewarn.checking.credible import Question
 from forewarn.checking.numeric import risk_table
 from forewarn.checking.product import backward_induction
-from forewarn.models import CountModel, estimate_chain
 from forewarn.models.chain import Chain
-from forewarn.models.shards import ENDED, Judged, Outcomes, Shard, logit_of, settled, told_by
+from forewarn.models.counts import CountModel
+from forewarn.models.estimation import estimate_chain
+from forewarn.models.score_bins import logit_of
+from forewarn.models.shards import ENDED, Judged, Outcomes, Shard, settled, told_by
 from forewarn.states.interface import is_terminal
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from forewarn.logic.equivalence.emptiness import satisfying_trace
 from forewarn.logic.equivalence.lowering import lower
@@ -21,10 +21,12 @@ from forewarn.logic.equivalence.words import (
     first_difference,
     sampled_difference,
 )
-from forewarn.logic.syntax import Formula
-from forewarn.signals.clock import Clock
 from forewarn.signals.steps import Steps as StepClock
 from forewarn.signals.ticks import Grid
+
+if TYPE_CHECKING:
+    from forewarn.logic.syntax import Formula
+    from forewarn.signals.clock import Clock
 
 #: Atoms times positions: what is tried at once, and what is tried to find a shorter trace.
 QUICK_BITS, QUICK_LENGTH = 12, 3

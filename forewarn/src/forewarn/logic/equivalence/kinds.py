@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from forewarn.errors import FormulaError
 from forewarn.logic.equivalence.lowering import lower
@@ -22,9 +23,11 @@ from forewarn.logic.equivalence.nodes import (
 )
 from forewarn.logic.equivalence.windows import coarsest_rate
 from forewarn.logic.equivalence.words import parts
-from forewarn.logic.syntax import Formula
 from forewarn.signals.steps import Steps as StepClock
 from forewarn.signals.ticks import Grid
+
+if TYPE_CHECKING:
+    from forewarn.logic.syntax import Formula
 
 
 class RequirementKind(Enum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from forewarn.logic import syntax
 from forewarn.logic.equivalence.nodes import (
@@ -24,8 +24,10 @@ from forewarn.logic.equivalence.nodes import (
 from forewarn.logic.equivalence.windows import exact, is_timed
 from forewarn.logic.syntax import Atom, Bound, Constant, Formula, Interval, operands
 from forewarn.logic.timing import FOREVER, Steps, in_steps
-from forewarn.signals.clock import Clock
 from forewarn.signals.steps import Steps as StepClock
+
+if TYPE_CHECKING:
+    from forewarn.signals.clock import Clock
 
 #: The longest window; one that does not open at once is spelled out step by step.
 MAX_BOUND = 1_000

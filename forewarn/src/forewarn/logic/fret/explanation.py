@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from forewarn.logic.fret.requirement import FretFunction, FretRequirement
+from typing import TYPE_CHECKING
+
 from forewarn.logic.printing import format_formula
-from forewarn.logic.syntax import Bound
+
+if TYPE_CHECKING:
+    from forewarn.logic.fret.requirement import FretFunction, FretRequirement
+    from forewarn.logic.syntax import Bound
 
 _SCOPES = {
     "null": "During the whole run",

@@ -9,10 +9,10 @@ demands that only the end of an interval can refuse: if the run ends before it, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from forewarn.logic import syntax
 from forewarn.logic.fret.functions import meaning
-from forewarn.logic.fret.requirement import FretRequirement
 from forewarn.logic.syntax import (
     Always,
     And,
@@ -25,6 +25,9 @@ from forewarn.logic.syntax import (
     Unless,
     substituted,
 )
+
+if TYPE_CHECKING:
+    from forewarn.logic.fret.requirement import FretRequirement
 
 _NEVER = Constant(False)
 #: The opposite of a timing, with the response negated: "not always p" is "eventually not p".

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from forewarn.logic.syntax import Bound, Formula
+if TYPE_CHECKING:
+    from forewarn.logic.syntax import Bound, Formula
 
 #: Where a requirement applies; names are those of FRET's templates.
 SCOPES = ("null", "in", "notin", "before", "after", "onlyIn", "onlyBefore", "onlyAfter")

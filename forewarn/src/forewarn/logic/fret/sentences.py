@@ -10,7 +10,7 @@ from forewarn.errors import FormulaError
 from forewarn.logic import syntax
 from forewarn.logic.fret.functions import Functions
 from forewarn.logic.fret.requirement import FretRequirement
-from forewarn.logic.notations import read_formula
+from forewarn.logic.notations.reader import read_formula
 from forewarn.logic.notations.tables import FRET
 from forewarn.logic.syntax import And, Bound, Formula, Not, Or, is_propositional
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from forewarn.errors import FormulaError
+from typing import TYPE_CHECKING
+
 from forewarn.logic.lexer import failure
 from forewarn.logic.notations.tokens import Token, ends_early
 from forewarn.logic.syntax import UNIT_OF, Bound, Interval
+
+if TYPE_CHECKING:
+    from forewarn.errors import FormulaError
 
 _ALL = frozenset("swrp")
 _MOST = 1_000_000.0

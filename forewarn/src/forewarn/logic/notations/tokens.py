@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from forewarn.errors import FormulaError
 from forewarn.logic.lexer import failure
 from forewarn.logic.notations.tables import SPELLINGS, UNARY, operator_of
+
+if TYPE_CHECKING:
+    from forewarn.errors import FormulaError
 
 _ANY = frozenset("swrp")
 _SYMBOLS = sorted(

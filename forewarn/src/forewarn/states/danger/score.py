@@ -9,12 +9,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from forewarn.errors import NotBuiltError
-from forewarn.expressions import Unknown
-from forewarn.expressions.functions.memory import Cell
-from forewarn.expressions.values import kind
+from forewarn.expressions.values import Unknown, kind
 from forewarn.states.danger.fit import DangerFit, Ensemble, features_of, lags_of
 
 if TYPE_CHECKING:
+    from forewarn.expressions.functions.memory import Cell
     from forewarn.states.danger._trees import Ensemble as Trees
 
 Row = tuple[float | None, ...]

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from forewarn.config import MonitorSpec
-from forewarn.expressions import Expression, normal_form, parse_expression
 from forewarn.expressions.comparisons import Comparison, as_comparison
-from forewarn.expressions.syntax import shown
+from forewarn.expressions.syntax import Expression, normal_form, parse_expression, shown
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import terminal_code
 from forewarn.states.predicates.validity import Validity, build_validity
-from forewarn.states.vocabulary import Observation, Vocabulary
+
+if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
+    from forewarn.states.vocabulary import Observation, Vocabulary
 
 
 @dataclass(frozen=True)

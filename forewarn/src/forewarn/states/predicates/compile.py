@@ -5,23 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from forewarn.config import MonitorSpec
-from forewarn.config.signals import SignalSpec
 from forewarn.errors import ConfigError, ConfigErrors, ExpressionError, InputError, suggestion
-from forewarn.expressions import (
-    FUNCTIONS,
-    Expression,
-    compile_expression,
-    parse_expression,
-)
 from forewarn.expressions.comparisons import Comparison, as_comparison
+from forewarn.expressions.compiler import compile_expression
+from forewarn.expressions.functions import FUNCTIONS
+from forewarn.expressions.syntax import Expression, parse_expression
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.clock_kinds import clock_of
 from forewarn.signals.sources import SourceSignal
 from forewarn.states.abstraction import PHASES, DerivedSignal
-from forewarn.states.danger import DangerFit, Scoring
 from forewarn.states.predicates.abstraction import PredicateAbstraction
 from forewarn.states.predicates.danger_signals import expression_of, scorings
 from forewarn.states.predicates.digest import Conditions, digest
@@ -29,6 +23,12 @@ from forewarn.states.predicates.kleene import KleeneCompiler, observation_source
 from forewarn.states.predicates.maps import load_shapes
 from forewarn.states.predicates.remembering import Remembered, Remembering
 from forewarn.states.vocabulary import PAST, Observation, Vocabulary
+
+if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
+    from forewarn.config.signals import SignalSpec
+    from forewarn.states.danger.fit import DangerFit
+    from forewarn.states.danger.score import Scoring
 
 MAX_PREDICATES = 1000
 """Python's own compiler runs out of stack at some two or three thousand."""

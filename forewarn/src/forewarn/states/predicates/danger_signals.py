@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from forewarn.config import MonitorSpec
-from forewarn.config.danger import DangerSpec
 from forewarn.errors import ConfigError, InputError
-from forewarn.expressions import Expression
-from forewarn.signals.clock import Clock
-from forewarn.states.danger import DangerFit, Scoring
-from forewarn.states.danger.fit import DIRECTIONS, MOST_MOMENTS
+from forewarn.expressions.syntax import Expression
+from forewarn.states.danger.fit import DIRECTIONS, MOST_MOMENTS, DangerFit
+from forewarn.states.danger.score import Scoring
+
+if TYPE_CHECKING:
+    from forewarn.config.danger import DangerSpec
+    from forewarn.config.file import MonitorSpec
+    from forewarn.signals.clock import Clock
 
 Parsed = Mapping[str, Expression]
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from forewarn.config import MonitorSpec
-from forewarn.expressions import Expression, normal_form, parse_expression
-from forewarn.states.danger import DangerFit
+from forewarn.expressions.syntax import Expression, normal_form, parse_expression
 from forewarn.states.predicates.maps import shape_content
+
+if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
+    from forewarn.states.danger.fit import DangerFit
 
 
 class Conditions(NamedTuple):

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from forewarn.errors import ExpressionError
-from forewarn.expressions import Expression, Unknown, compile_expression
 from forewarn.expressions.comparisons import BY_NODE, as_comparison
+from forewarn.expressions.compiler import compile_expression
+from forewarn.expressions.syntax import Expression
+from forewarn.expressions.values import Unknown
 from forewarn.states.interface import terminal_code
 
 Truth = bool | None

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from forewarn.config import MonitorSpec
 from forewarn.errors import ConfigError
-from forewarn.expressions import Expression
 from forewarn.expressions.functions.shapes import LINE, POLYGON, Shape, checked, load_layer
 
 if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
     from forewarn.expressions.functions.geometry import Shapes
+    from forewarn.expressions.syntax import Expression
 
 
 def load_shapes(spec: MonitorSpec, name: str) -> Shapes:

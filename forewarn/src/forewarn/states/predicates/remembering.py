@@ -5,16 +5,17 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from forewarn.errors import ExpressionError
-from forewarn.expressions import Expression
 from forewarn.expressions.comparisons import number
 from forewarn.expressions.compiler import read_names
 from forewarn.expressions.functions import FUNCTIONS
 from forewarn.expressions.functions.memory import MOST_MOMENTS, Memory
-from forewarn.expressions.syntax import bound_names, called, position, shown
-from forewarn.signals.clock import Clock
+from forewarn.expressions.syntax import Expression, bound_names, called, position, shown
+
+if TYPE_CHECKING:
+    from forewarn.signals.clock import Clock
 
 
 class Remembered(NamedTuple):

@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from forewarn.config import MonitorSpec
 from forewarn.errors import ConfigError, ConfigErrors, ExpressionError, InputError
-from forewarn.expressions import Expression, parse_expression
 from forewarn.expressions.comparisons import as_comparison
+from forewarn.expressions.syntax import Expression, parse_expression
 from forewarn.states.predicates.kleene import compile_test
-from forewarn.states.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from scipy import sparse
+
+    from forewarn.config.file import MonitorSpec
+    from forewarn.states.vocabulary import Vocabulary
 
 MAX_PATTERNS = 1 << 16
 MAX_STATES = 1 << 16

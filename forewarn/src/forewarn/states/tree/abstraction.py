@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from forewarn.config import MonitorSpec, Section
+from forewarn.config.fields import Section
+from forewarn.config.file import MonitorSpec
 from forewarn.errors import ConfigError, located
-from forewarn.expressions import normal_form, parse_expression
+from forewarn.expressions.syntax import normal_form, parse_expression
 from forewarn.states.abstraction import Abstraction
-from forewarn.states.danger import DangerFit
 from forewarn.states.interface import Admission, is_terminal
-from forewarn.states.predicates import build_abstraction
-from forewarn.states.predicates.abstraction import PredicateAbstraction
+from forewarn.states.predicates.compile import build_abstraction
 from forewarn.states.predicates.validity import MAX_STATES, Validity
 from forewarn.states.tree.nodes import (
     Leaf,
@@ -33,6 +32,9 @@ from forewarn.states.vocabulary import Observation, Vocabulary
 
 if TYPE_CHECKING:
     from scipy import sparse
+
+    from forewarn.states.danger.fit import DangerFit
+    from forewarn.states.predicates.abstraction import PredicateAbstraction
 
 KEY = "states.tree"
 Role = Literal["goal", "checkpoint", "state", "ignored"]
