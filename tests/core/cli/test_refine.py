@@ -216,9 +216,9 @@ def test_the_page_shows_what_abstract_and_refine_print(
         assert block.startswith(f"$ forewarn {command} ")
         as_shown(forewarn, block)
         if command == "abstract":  # before refine writes its tree
-            report = (repository / "docs" / "howto" / "report.md").read_text(encoding="utf-8")
-            shown_there = report.split("```text\n$ forewarn refine")[1].split("```")[0]
-            as_shown(forewarn, f"$ forewarn refine{shown_there}")
+            bound = ("--query", "Pmax(fire) <= 0.05", "--report", "refined.html")
+            said = forewarn("refine", "runs.jsonl", "-c", "monitor.yaml", *bound).text
+            assert "the bound is broken by the runs themselves" in said
             assert Path("refined.html").read_text().endswith("</html>\n")
     assert load_spec(Path("monitor.yaml")).states.kind == "tree"
 
