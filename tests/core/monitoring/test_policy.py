@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from forewarn.config.sections import PropertySpec
@@ -17,6 +17,7 @@ from forewarn.monitoring.policy import (
     carried_over,
     compile_rules,
     decide,
+    waits,
 )
 from forewarn.signals.ticks import Grid
 
@@ -147,6 +148,23 @@ def test_laws_of_every_run(rules: Rules, figures: list[float | None]) -> None:
 def test_there_is_always_a_way_back(rules: Rules, figures: list[float | None]) -> None:
     calm = [0.0] * (rules.exit * 2 + rules.hold * 2 + 2)
     assert levels([*figures, *calm], rules)[-1] == 0
+
+
+@example(replace(RULES, cooldown=3), [1.0] * 3 + [0.0] * 20, False, False)
+@given(RULE_SETS, FIGURES, st.booleans(), st.booleans())
+def test_where_nothing_waits_for_a_time_a_state_that_stays_goes_on_staying(
+    rules: Rules, figures: list[float | None], unseen: bool, held: bool
+) -> None:
+    state, tick = RESTING, 0
+    for tick, figure in enumerate([*figures, *figures[-1:] * 20]):
+        before, shown = state, math.nan if figure is None else figure
+        state = decide(rules, state, tick, shown, unseen=unseen or figure is None, held=held)
+        if state == before and not waits(rules, state, tick):
+            for later in range(tick + 1, tick + 20):
+                following = decide(
+                    rules, state, later, shown, unseen=unseen or figure is None, held=held
+                )
+                assert following == state
 
 
 @given(RULE_SETS, FIGURES)

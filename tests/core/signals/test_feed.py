@@ -17,7 +17,7 @@ from forewarn.messages.definitions import message_type
 from forewarn.messages.foreign import ForeignType
 from forewarn.messages.schema import Primitive, Struct
 from forewarn.signals.feed import Feed
-from forewarn.signals.snapshots import Aged, Snapshot, StaleSignal
+from forewarn.signals.snapshots import Aged, Snapshot, StaleSignal, singly
 from forewarn.signals.sources import SourceSignal, snapshot_of
 from forewarn.signals.stamps import stamp_reader
 from forewarn.signals.steps import Steps
@@ -301,7 +301,7 @@ def test_whatever_stamps_came_before_one_that_is_right_counts_at_once(offsets: l
             assert found[-1].values == (float(tick),)
         assert live.ages(tick) == [None] or live.ages(tick)[0] >= 0
     ticks = range(100, 100 + len(offsets))
-    assert [snapshot for block in offline.blocks(ticks) for snapshot in block] == found
+    assert [snapshot for block in offline.blocks([ticks]) for snapshot in block] == found
 
 
 @pytest.mark.parametrize(
@@ -454,7 +454,7 @@ ARRIVALS = st.lists(
 ).map(lambda found: sorted(found, key=lambda one: one[0]))
 
 
-def fed(arrivals: Sequence[tuple[int, str, bytes]]) -> tuple[Feed, Iterator[int]]:
+def fed(arrivals: Sequence[tuple[int, str, bytes]]) -> tuple[Feed, Iterator[range]]:
     sources = (
         source("x", "/x"),
         source("y", "/y", -1),
@@ -464,22 +464,38 @@ def fed(arrivals: Sequence[tuple[int, str, bytes]]) -> tuple[Feed, Iterator[int]
     )
     inputs = Feed(sources, {"/x": FLOAT, "/y": FLOAT, "/l": LIST}, Grid(10.0))
     samples = [(at, topic, data if topic else {"n": at}) for at, topic, data in arrivals]
-    return inputs, inputs.play(samples, 0, 12 * TICK)
+    return inputs, inputs.stretches(samples, 0, 12 * TICK)
 
 
-@given(ARRIVALS)
+@given(ARRIVALS, st.sampled_from([1, 3, 256]))
 def test_blocks_of_a_recording_are_the_snapshots_of_its_ticks(
-    arrivals: list[tuple[int, str, bytes]],
+    arrivals: list[tuple[int, str, bytes]], size: int
 ) -> None:
-    one, ticks = fed(arrivals)
-    singly = [one.snapshot(tick) for tick in ticks]
-    other, ticks = fed(arrivals)
-    at_once = [snapshot for block in other.blocks(ticks) for snapshot in block]
-    assert at_once == singly
-    assert [list(map(type, s.values)) for s in at_once] == [
-        list(map(type, s.values)) for s in singly
-    ]
+    one, stretches = fed(arrivals)
+    live = [one.snapshot(tick) for stretch in stretches for tick in stretch]
+    other, stretches = fed(arrivals)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("forewarn.signals.feed.BLOCK", size)
+        found = [snapshot for block in other.blocks(stretches) for snapshot in block]
+    at_once = [moment for snapshot in found for moment, _ in singly(snapshot, Grid(10.0))]
+    assert at_once == live
+    assert [list(map(type, s.values)) for s in at_once] == [list(map(type, s.values)) for s in live]
     assert other.counters == one.counters
+
+
+def test_what_waits_for_its_tick_is_not_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forewarn.signals.feed.BLOCK", 2)
+    signal = SourceSignal("x", "/x", STAMPED.name, parse_expression("data"), 2 * TICK, None)
+    inputs = Feed((signal,), {"/x": STAMPED}, Grid(10.0), stamped=True)
+    samples = [(0, "/x", stamped(0, 1.0)), (TICK, "/x", stamped(9 * TICK, 2.0))]
+    blocks = inputs.blocks(inputs.stretches(samples, 0, 40 * TICK))
+    found = [snapshot for block in blocks for snapshot in block]
+    moments = [moment for one in found for moment, _ in singly(one, Grid(10.0))]
+    known = {s.tick: s.values[0] for s in moments if s.values[0] is not None}
+    assert known == {0: 1.0, 1: 1.0, 2: 1.0, 9: 2.0, 10: 2.0, 11: 2.0}
+    assert [s.tick for s in moments] == [*range(41)]
+    assert moments[-1].stale == (StaleSignal("x", 31 * TICK),)
+    assert len(found) < 20
 
 
 def test_a_block_ends_by_its_length_and_by_the_bytes_that_wait(
@@ -487,20 +503,20 @@ def test_a_block_ends_by_its_length_and_by_the_bytes_that_wait(
 ) -> None:
     samples = [(tick * TICK, "/x", number(float(tick))) for tick in range(600)]
     inputs = feed()
-    assert [len(block) for block in inputs.blocks(inputs.play(samples, 0, 599 * TICK))] == [
+    assert [len(block) for block in inputs.blocks(inputs.stretches(samples, 0, 599 * TICK))] == [
         256, 256, 88
     ]  # fmt: skip
     monkeypatch.setattr("forewarn.signals.feed.BLOCK_BYTES", 100)
     inputs = feed()
-    lengths = [len(block) for block in inputs.blocks(inputs.play(samples[:20], 0, 19 * TICK))]
+    lengths = [len(block) for block in inputs.blocks(inputs.stretches(samples[:20], 0, 19 * TICK))]
     assert lengths == [9, 9, 2]
 
 
 def test_an_error_comes_after_the_ticks_that_were_before_it() -> None:
     inputs, seen = feed(), []
 
-    def damaged() -> Iterator[int]:
-        yield from range(3)
+    def damaged() -> Iterator[range]:
+        yield range(3)
         raise RecordingError("it is damaged")
 
     with pytest.raises(RecordingError, match="damaged"):

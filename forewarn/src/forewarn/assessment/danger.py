@@ -119,11 +119,12 @@ def rows_of(
         session = Session(monitor, types)
         for verdict in verdicts_of(session, recording, types.keys(), progress):
             history.add(verdict)
-            intervened.append(verdict.observation.intervened is not False)
+            times = verdict.repeats + 1
+            intervened.extend((verdict.observation.intervened is not False,) * times)
             past = session.state.past
             assert past is not None
             for column in columns:
-                column.add(past, verdict.values)
+                column.add(past, verdict.values, times)
         digest = recording.digest()
         group = "" if grouping is None else grouping.of(recording)
     tracks = dict(zip(compiled.spec.properties, history.tracks(), strict=True))
@@ -147,9 +148,9 @@ class _Columns:
         self._values = array("d")
         self._others: set[str] = set()
 
-    def add(self, past: Past, values: Sequence[Any]) -> None:
-        """Take in a tick."""
-        self._values.extend(self._features(self._window(past)))
+    def add(self, past: Past, values: Sequence[Any], times: int) -> None:
+        """Take in some ticks that are the same."""
+        self._values.extend(tuple(self._features(self._window(past))) * times)
         for signal, slot in self._slots:
             value = values[slot]
             if value is not None and not isinstance(value, int | float):

@@ -108,24 +108,24 @@ class _Columns:
         self.risks = array("d")  # probability, lower, upper, pmin, expected, figure
         self.automaton = array("i")
 
-    def add(self, verdict: PropertyVerdict, values: Sequence[Any]) -> None:
+    def add(self, verdict: PropertyVerdict, values: Sequence[Any], times: int) -> None:
         flags = verdict.violation | verdict.possible_violation << 1 | verdict.in_model << 2
         flags |= (len(verdict.automaton) > 1) << 3 | verdict.counted << 4
         flags |= verdict.shown.unseen << 5
         if self.hold_while is not None:  # the step asks only while an alert acts
             flags |= (self.hold_while.truth(values)[0] is not False) << 6
-        self.small.extend((verdict.status, flags, verdict.level, verdict.broken))
-        self.risks.extend(
-            (
-                verdict.probability,
-                verdict.lower,
-                verdict.upper,
-                verdict.least.probability,
-                verdict.expected.probability,
-                verdict.shown.figure,
-            )
+        small = verdict.status, flags, verdict.level, verdict.broken
+        risks = (
+            verdict.probability,
+            verdict.lower,
+            verdict.upper,
+            verdict.least.probability,
+            verdict.expected.probability,
+            verdict.shown.figure,
         )
-        self.automaton.append(verdict.automaton[0] if verdict.automaton else -1)
+        self.small.extend(small * times)
+        self.risks.extend(risks * times)
+        self.automaton.extend((verdict.automaton[0] if verdict.automaton else -1,) * times)
 
 
 class History:
@@ -169,20 +169,21 @@ class History:
         return self._monitor.clock
 
     def add(self, verdict: Verdict) -> None:
-        """Take in one tick."""
-        self._ticks.append(verdict.tick)
+        """Take in one tick, and those that repeat it."""
+        times = verdict.repeats + 1
+        self._ticks.extend(range(verdict.tick, verdict.tick + times))
         state = verdict.observation.state
-        self._ended.append(verdict.observation.ended)
-        if state is None:
-            self._states.append(UNKNOWN_STATE)
-        else:
-            self._states.append(self.states.setdefault(state, len(self.states)))
+        self._ended.extend((verdict.observation.ended,) * times)
+        place = UNKNOWN_STATE
+        if state is not None:
+            place = self.states.setdefault(state, len(self.states))
+        self._states.extend((place,) * times)
         for columns, prop in zip(self._columns, verdict.properties, strict=True):
-            columns.add(prop, verdict.values)
+            columns.add(prop, verdict.values, times)
         for signal in verdict.stale:
-            self.stale[signal.name] += 1
+            self.stale[signal.name] += times
         for failure in verdict.failures:
-            self.failures[failure.where] += 1
+            self.failures[failure.where] += times
             self.reasons.setdefault(failure.where, failure.reason)
 
     @property

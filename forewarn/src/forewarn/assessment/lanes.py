@@ -57,9 +57,10 @@ class StateLog:
         self._seen: dict[Observed, int] = {}
         self._position = array("i")
 
-    def add(self, observation: Observed) -> None:
-        """Take in one tick."""
-        self._position.append(self._seen.setdefault(observation, len(self._seen)))
+    def add(self, observation: Observed, times: int = 1) -> None:
+        """Take in some ticks that show the same."""
+        place = self._seen.setdefault(observation, len(self._seen))
+        self._position.extend((place,) * times)
 
     def lanes(self) -> Lanes:
         """Return what was collected."""

@@ -89,17 +89,26 @@ class EndWatcher:
         self._tick: int | None = None
 
     def add(self, snapshot: Snapshot, observation: Observed) -> None:
-        """Take in a moment."""
+        """Take in a moment, and those that repeat it."""
         missed = snapshot.tick - self._tick - 1 if self._tick is not None else 0
         if observation.active is False or missed:
             self._close()
-        self._tick = snapshot.tick
+        self._tick = snapshot.tick + snapshot.repeats
         if observation.active is False:
             self._places = [*self._start]
             return
         for index in range(len(self._properties)):
             for _ in range(min(missed, MAX_GAP)):
                 self._step(index, self._nothing)
+        for left in reversed(range(snapshot.repeats + 1)):
+            before = [*self._places], [*self._violated]
+            self._enter(observation)
+            if before == (self._places, self._violated):  # and so it goes on
+                self._length += left
+                break
+
+    def _enter(self, observation: Observed) -> None:
+        for index in range(len(self._properties)):
             violated = self._step(index, observation)
             if violated and not self._violated[index]:
                 self._violations[index].append(self._length)
@@ -148,14 +157,16 @@ class OutcomeWatcher:
         self._scores: dict[str, list[float]] = {name: [] for name in slots}
 
     def add(self, snapshot: Snapshot, observation: Observed) -> None:
-        """Take in a moment."""
-        self._state, verdict = self._monitor.step(self._state, snapshot)
-        self._history.add(verdict)
-        self._intervened.append(verdict.observation.intervened is not False)
-        for name, slot in self._slots.items():
-            value = verdict.values[slot]
-            known = isinstance(value, (int, float))  # texts and lists are no probabilities
-            self._scores[name].append(float(value) if known else np.nan)
+        """Take in a moment, and those that repeat it."""
+        for state, verdict in self._monitor.through(self._state, snapshot):
+            self._state = state
+            self._history.add(verdict)
+            times = verdict.repeats + 1
+            self._intervened += [verdict.observation.intervened is not False] * times
+            for name, slot in self._slots.items():
+                value = verdict.values[slot]
+                known = isinstance(value, (int, float))  # texts and lists are no probabilities
+                self._scores[name] += [float(value) if known else np.nan] * times
 
     def result(self) -> Watched:
         """Return what followed, for each property whose risk or bounds need it."""

@@ -25,12 +25,13 @@ from forewarn.learning.executors import Executor, Here
 from forewarn.learning.observing import check_playable, digests_alike, wanted_types
 from forewarn.messages.definitions import MessageType
 from forewarn.models.counts import Provenance
-from forewarn.monitoring.session import Session, run
+from forewarn.monitoring.session import Session, run_at_once
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings.by_name import samples_of
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.registry import open_recording
+from forewarn.signals.snapshots import singly
 
 PROGRESS_EVERY = 256
 
@@ -137,11 +138,12 @@ def replay(
     first = session.feed.moments.following(recording.start_ns)
     for verdict in verdicts_of(session, recording, types.keys(), progress):
         history.add(verdict)
-        states.add(verdict.observation)
+        states.add(verdict.observation, verdict.repeats + 1)
         if log is not None:
-            log.add(verdict.values)
+            log.add(verdict.values, verdict.repeats + 1)
         if on_verdict is not None:
-            on_verdict(verdict)
+            for one, _ in singly(verdict, session.clock):
+                on_verdict(one)
     tracks, counters = history.tracks(), session.feed.counters
     start_ns = session.clock.time_ns(first)
     live = find_published(recording, start_ns, first, len(history)) if how.keep_signals else None
@@ -248,13 +250,13 @@ def verdicts_of(
     topics: Collection[str],
     progress: Callable[[float], None] | None = None,
 ) -> Iterator[Verdict]:
-    """Yield the verdicts, telling now and then how far the recording is through."""
+    """Yield the verdicts as `run_at_once` does, telling how far the recording is through."""
     samples = samples_of(recording, topics, by_name=session.feed.by_name)
     moments = session.feed.moments
     first = moments.following(recording.start_ns)
     span = moments.expected(recording.start_ns, recording.end_ns, recording.count)
     with located(RecordingError, file=recording.path):
-        for verdict in run(session, samples, recording.start_ns, recording.end_ns):
+        for verdict in run_at_once(session, samples, recording.start_ns, recording.end_ns):
             yield verdict
             if progress is not None and verdict.tick % PROGRESS_EVERY == 0:
                 progress((verdict.tick - first) / span)

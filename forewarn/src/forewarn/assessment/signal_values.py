@@ -45,10 +45,10 @@ class SignalLog:
         self._kinds = ["number"] * len(self._names)
         self._texts: list[dict[str, int]] = [{} for _ in names]
 
-    def add(self, values: Sequence[Any]) -> None:
-        """Take in the values of one tick; None is unknown."""
+    def add(self, values: Sequence[Any], times: int = 1) -> None:
+        """Take in the values of some ticks that are the same; None is unknown."""
         for slot, value in enumerate(values):
-            self._columns[slot].append(self._number(slot, value))
+            self._columns[slot].extend((self._number(slot, value),) * times)
 
     def _number(self, slot: int, value: Any) -> float:
         if value is None:

@@ -12,7 +12,7 @@ from forewarn.cli.findings import Finding
 from forewarn.cli.validate_messages import check_fields, keys_of
 from forewarn.config.file import MonitorSpec
 from forewarn.errors import DecodeError, ForewarnError, InputError, RecordingError
-from forewarn.learning.observing import observe
+from forewarn.learning.observing import observe_at_once
 from forewarn.logic.specification import CompiledSpec
 from forewarn.messages.definitions import MessageType
 from forewarn.recordings.interface import Recording
@@ -57,7 +57,7 @@ def _ends(compiled: CompiledSpec, recording: Recording) -> Iterator[Finding]:
     """Say which violations lie at the end of the recording."""
     watcher, spec = EndWatcher(compiled), compiled.spec
     try:
-        ticks = observe(recording, spec, compiled.abstraction, allow_missing=True)
+        ticks = observe_at_once(recording, spec, compiled.abstraction, allow_missing=True)
         for tick in ticks:
             watcher.add(tick.snapshot, tick.seen.observation)
     except ForewarnError:

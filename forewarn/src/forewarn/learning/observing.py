@@ -14,7 +14,7 @@ from forewarn.plans.signals import plan_readers
 from forewarn.recordings.by_name import samples_of
 from forewarn.recordings.interface import Recording
 from forewarn.signals.clock import Clock
-from forewarn.signals.snapshots import Snapshot
+from forewarn.signals.snapshots import Snapshot, singly
 from forewarn.states.abstraction import Abstraction, Past, Seen
 from forewarn.states.inputs import open_feed
 
@@ -126,6 +126,27 @@ def observe(
     RecordingError
         If the recording lacks a topic, or is damaged.
     """
+    clock = abstraction.clock
+    for one in observe_at_once(recording, spec, abstraction, progress, allow_missing=allow_missing):
+        for snapshot, _ in singly(one.snapshot, clock):
+            yield one._replace(snapshot=snapshot)
+
+
+def observe_at_once(
+    recording: Recording,
+    spec: MonitorSpec,
+    abstraction: Abstraction,
+    progress: Callable[[float], None] | None = None,
+    *,
+    allow_missing: bool = False,
+) -> Iterator[ObservedTick]:
+    """Yield the ticks of a recording, one for all that repeat it (`Snapshot.repeats`).
+
+    Raises
+    ------
+    RecordingError
+        If the recording lacks a topic, or is damaged.
+    """
     named = not recording.topics
     types = {} if named else wanted_types(spec, recording, allow_missing=allow_missing)
     feed = open_feed(spec, abstraction, types, plan_readers(spec))
@@ -143,12 +164,24 @@ def observe(
     first = feed.moments.following(recording.start_ns)
     with located(RecordingError, file=recording.path):
         listened = actions.listen(samples, feed.moments)
-        ticks = feed.play(listened, recording.start_ns, recording.end_ns)
-        for snapshot in abstraction.outlook.over(feed.blocks(ticks)):
-            tick = snapshot.tick
-            seen = abstraction.observe(snapshot, past)
-            past = seen.past
-            yield ObservedTick(snapshot, seen, *actions.at(tick, seen.values))
-            if progress is not None and tick % 64 == 0:
-                progress((tick - first) / span)
+        ticks = feed.stretches(listened, recording.start_ns, recording.end_ns)
+        for found in abstraction.outlook.over(feed.blocks(ticks)):
+            for snapshot, seen in _through(abstraction, found, past):
+                past, tick = seen.past, snapshot.tick
+                yield ObservedTick(snapshot, seen, *actions.at(tick, seen.values))
+                if progress is not None and tick % 64 == 0:
+                    progress((tick - first) / span)
         recording.warnings += [note for note in feed.notes if note not in recording.warnings]
+
+
+def _through(
+    abstraction: Abstraction, found: Snapshot, past: Past | None
+) -> Iterator[tuple[Snapshot, Seen]]:
+    """Yield what is seen at a tick and at those that repeat it, until it stays the same."""
+    for snapshot, left in singly(found, abstraction.clock):
+        before, seen = past, abstraction.observe(snapshot, past)
+        past = seen.past
+        if left and past.same_but_for_time(before):
+            yield snapshot._replace(repeats=left), seen._replace(past=past.after(left))
+            return
+        yield snapshot, seen

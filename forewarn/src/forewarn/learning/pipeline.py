@@ -20,7 +20,7 @@ from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.learning.executors import Executor, Here, Progress
 from forewarn.learning.folds import grouping_of, unseeing
 from forewarn.learning.group_counts import GroupCounts
-from forewarn.learning.observing import observe
+from forewarn.learning.observing import observe, observe_at_once
 from forewarn.learning.recording_report import RecordingReport, Watch
 from forewarn.learning.shard_key import Keep, Question, question_digest, shard_key
 from forewarn.learning.shard_store import ShardStore
@@ -104,28 +104,34 @@ def count_recording(
     failures: Counter[str] = Counter()
     inactive = invalid = 0
     watcher = None if watch is None else watch(abstraction)
-    for snapshot, seen, action, problem in observe(
+    ticks = observe_at_once if keep is None else observe
+    for snapshot, seen, action, problem in ticks(
         recording, spec, abstraction, progress, allow_missing=question.allow_missing
     ):
         if keep is not None and not keep(snapshot.tick):
             continue
+        times = snapshot.repeats + 1
         observation = seen.observation
         if watcher is not None:
             watcher.add(snapshot, observation)
         state = observation.state
         if observation.active is not True:
-            inactive += 1
+            inactive += times
             state = None
         elif state is not None and not validity.admits(state):
-            invalid += 1
+            invalid += times
             state = None
-        counter.add(snapshot.tick, state, observation.intervened is not False, action)
-        stale.update(signal.name for signal in snapshot.stale)
+        for tick in range(snapshot.tick, snapshot.tick + times):
+            counter.add(tick, state, observation.intervened is not False, action)
         failed = snapshot.failures + seen.failures
-        failures.update(f"{f.where}: {f.reason}" for f in failed)
+        told = [f"{f.where}: {f.reason}" for f in failed]
         if observation.active and observation.state is None and not (failed or snapshot.stale):
-            failures.update(_forgotten(abstraction, seen.values))
-        failures.update([f"{KEY}: {problem}"] if problem else [])
+            told += _forgotten(abstraction, seen.values)
+        told += [f"{KEY}: {problem}"] if problem else []
+        for signal in snapshot.stale:
+            stale[signal.name] += times
+        for one in told:
+            failures[one] += times
     counter.end_recording()
     counts = counter.result
     provenance = Provenance(

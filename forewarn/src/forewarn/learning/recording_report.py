@@ -24,7 +24,7 @@ class Watcher(Protocol):
     """Watches a recording while it is counted, and tells what followed its moments."""
 
     def add(self, snapshot: Snapshot, observation: Observed) -> None:
-        """Take in a moment that counts, and what is seen of it."""
+        """Take in a moment that counts, and those that repeat it, and what is seen of it."""
 
     def result(self) -> Watched:
         """Return what followed, once the recording is over."""

@@ -181,6 +181,14 @@ def decide(
     return state._replace(level=level, since=tick, calm_run=0, cooling_until=cooling)
 
 
+def waits(rules: Rules, state: PolicyState, tick: int) -> bool:
+    """Tell whether time alone changes what the policy says, after tick `tick`."""
+    held = state.level is not Level.NONE and tick - state.since < rules.hold
+    since = state.unseen_since
+    counts = since is not None and tick - since < rules.unseen_limit
+    return held or counts or state.cooling_until is not None
+
+
 def release(rules: Rules, state: PolicyState, tick: int) -> PolicyState:
     """End an alert by hand, after tick `tick`.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from forewarn.learning.actions import ActionReader
 from forewarn.plans.signals import plan_readers
+from forewarn.signals.snapshots import singly
 from forewarn.states.inputs import open_feed
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Session:
         """Return all source signals at a tick, with what is done then if somebody asks."""
         return self._acted(self.feed.snapshot(tick))
 
-    def blocks(self, ticks: Iterable[int]) -> Iterator[list[Snapshot]]:
+    def blocks(self, ticks: Iterable[range]) -> Iterator[list[Snapshot]]:
         """Yield the snapshots of recorded ticks as `Feed.blocks` does."""
         for block in self.feed.blocks(ticks):
             yield list(map(self._acted, block))
@@ -89,6 +90,12 @@ class Session:
         self.state, verdict = self.monitor.step(self.state, snapshot)
         return verdict
 
+    def through(self, snapshot: Snapshot) -> Iterator[Verdict]:
+        """Evaluate a snapshot and those that repeat it, as `Monitor.through` does."""
+        for state, verdict in self.monitor.through(self.state, snapshot):
+            self.state = state
+            yield verdict
+
     def swap(self, monitor: Monitor) -> None:
         """Go on with other tables or thresholds; automata and alerts stay where they are."""
         self.monitor = monitor
@@ -102,13 +109,22 @@ class Session:
 def run(
     session: Session, samples: Iterable[Sample], start_ns: int, end_ns: int
 ) -> Iterator[Verdict]:
-    """Yield the verdict of every tick from the one of `start_ns` to the one of `end_ns`.
+    """Yield the verdict of every tick from the one of `start_ns` to the one of `end_ns`."""
+    for found in run_at_once(session, samples, start_ns, end_ns):
+        for verdict, _ in singly(found, session.clock):
+            yield verdict
+
+
+def run_at_once(
+    session: Session, samples: Iterable[Sample], start_ns: int, end_ns: int
+) -> Iterator[Verdict]:
+    """Yield the verdicts of all ticks, one for all that repeat it (`Verdict.repeats`).
 
     A live node that receives the same samples at the same times evaluates the same ticks. The
     session may swap monitors of the same signals on the way; samples are taken ahead.
     """
     if session.actions is not None:
         samples = session.actions.listen(samples, session.feed.moments)
-    ticks = session.feed.play(samples, start_ns, end_ns)
+    ticks = session.feed.stretches(samples, start_ns, end_ns)
     for snapshot in session.monitor.abstraction.outlook.over(session.blocks(ticks)):
-        yield session.step(snapshot)
+        yield from session.through(snapshot)

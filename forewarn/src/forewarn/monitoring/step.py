@@ -6,17 +6,18 @@ it, and so all get the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forewarn.monitoring.belief import MAX_BLIND, Filter, beginning, follow
 from forewarn.monitoring.branches import advance
-from forewarn.monitoring.policy import RESTING
+from forewarn.monitoring.policy import RESTING, waits
 from forewarn.monitoring.property_step import Moment, PropertyState, inactive, is_steady, judge
 from forewarn.monitoring.verdict import PropertyVerdict, Verdict
-from forewarn.signals.snapshots import Failure, Snapshot
+from forewarn.signals.snapshots import Failure, Snapshot, singly
+from forewarn.states.abstraction import identical
 from forewarn.states.fresh import clear_ways
 
 if TYPE_CHECKING:
@@ -191,6 +192,34 @@ class Monitor:
                 anomaly,
             ),
         )
+
+    def through(
+        self, state: MonitorState, snapshot: Snapshot
+    ) -> Iterator[tuple[MonitorState, Verdict]]:
+        """Advance by a tick and by those that repeat it: once for all, when nothing changes more.
+
+        `state` and what is yielded are those of `step`; see `Verdict.repeats`.
+        """
+        for one, left in singly(snapshot, self.clock):
+            before, (state, verdict) = state, self.step(state, one)
+            if left and self._rests(before, state):
+                assert state.past is not None
+                last = state._replace(tick=one.tick + left, past=state.past.after(left))
+                yield last, verdict._replace(repeats=left)
+                return
+            yield state, verdict
+
+    def _rests(self, before: MonitorState, after: MonitorState) -> bool:
+        """Tell whether all ticks that show the same as the last one come to the same."""
+        past, tick = after.past, after.tick
+        if self.detector is not None or past is None or not past.same_but_for_time(before.past):
+            return False
+        assert tick is not None
+        starts = not after.seen and tick - after.first < self.startup
+        policies = zip(self.properties, after.properties, strict=True)
+        if starts or any(waits(one.rules, state.policy, tick) for one, state in policies):
+            return False
+        return identical(before.properties, after.properties)
 
     def _done(self, snapshot: Snapshot, values: Sequence[Any]) -> tuple[str | None, str]:
         """Return what is being done, if anybody asks, and why it cannot be told."""

@@ -157,6 +157,8 @@ class Verdict(NamedTuple):
         Values of all signals in the abstraction's order; None where unknown.
     anomaly : AnomalyRow or None
         What is said of the present run; None if the monitor file does not ask.
+    repeats : int
+        So many ticks follow that come to the same, but for their time and the ages of `stale`.
     """
 
     tick: int
@@ -167,3 +169,4 @@ class Verdict(NamedTuple):
     failures: tuple[Failure, ...]
     values: Sequence[Any] = ()
     anomaly: AnomalyRow | None = None
+    repeats: int = 0

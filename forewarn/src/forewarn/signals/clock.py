@@ -140,8 +140,10 @@ class Moments(Protocol):
     def expected(self, start_ns: int, end_ns: int, count: int) -> int:
         """Return about how many moments so many messages between two times give."""
 
-    def play(self, samples: Samples, start_ns: int, end_ns: int, accept: Accept) -> Iterator[int]:
-        """Have recorded samples accepted and yield each moment when it is due, as live.
+    def play(self, samples: Samples, start_ns: int, end_ns: int, accept: Accept) -> Iterator[range]:
+        """Have recorded samples accepted and yield moments when they are due, as live.
+
+        Nothing arrives between those of a range.
 
         Raises
         ------

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -229,26 +230,48 @@ class Feed:
         due = self._due(tick)
         return self._formed(due, map(one_decoded, due.takes))
 
-    def blocks(self, ticks: Iterable[int]) -> Iterator[list[Snapshot]]:
+    def blocks(self, stretches: Iterable[range]) -> Iterator[list[Snapshot]]:
         """Yield the snapshots of recorded moments, up to `BLOCK` of them decoded at once.
 
         All ticks of a block are drawn before its first snapshot is there. An error comes after all
-        that were before it.
+        that were before it. The last snapshot of a block stands for all that follow in its stretch
+        if they are the same (`Snapshot.repeats`).
         """
         block: list[Due] = []
         size = 0
         try:
-            for tick in ticks:
-                due = self._due(tick)
-                block.append(due)
-                size += sum(take.size for take in due.takes)
-                if len(block) == BLOCK or size > BLOCK_BYTES:
-                    yield self._formed_at_once(block)
-                    block, size = [], 0
+            for stretch in stretches:
+                for tick in stretch:
+                    due = self._due(tick)
+                    block.append(due)
+                    size += sum(take.size for take in due.takes)
+                    if len(block) < BLOCK and size <= BLOCK_BYTES:
+                        continue
+                    found, block, size = self._formed_at_once(block), [], 0
+                    repeats = stretch[-1] - tick if self._goes_on(due) else 0
+                    found[-1] = found[-1]._replace(repeats=repeats)
+                    yield found
+                    if repeats:
+                        break
         except ForewarnError:
             yield self._formed_at_once(block)
             raise
         yield self._formed_at_once(block)
+
+    def _goes_on(self, last: Due) -> bool:
+        """Tell whether ticks after the last one show the same, as long as nothing arrives."""
+        pending = self._external or any(one.pending for one in self._channels)
+        if pending or last.takes or last.given or any(one.waits for one in self._frames):
+            return False
+        if any(refused for refused, _ in last.poses):
+            return False
+        # Poses of static transforms alone count from the tick itself, at each.
+        return all(
+            moment in (NEVER, last.now_ns)
+            or source.timeout_ns < 0
+            or last.now_ns - moment > source.timeout_ns
+            for source, moment in zip(self._sources, self._moments, strict=True)
+        )
 
     def _due(self, tick: int) -> Due:
         """Take what belongs to a tick or to earlier ones."""
@@ -386,7 +409,11 @@ class Feed:
             self._moments[slot] = moment
 
     def play(self, samples: Samples, start_ns: int, end_ns: int) -> Iterator[int]:
-        """Take recorded samples and yield each moment when it is due; see `Moments.play`."""
+        """Take recorded samples and yield each moment when it is due."""
+        return chain.from_iterable(self.stretches(samples, start_ns, end_ns))
+
+    def stretches(self, samples: Samples, start_ns: int, end_ns: int) -> Iterator[range]:
+        """Take recorded samples and yield moments when they are due; see `Moments.play`."""
         told = self._telling_gaps(samples) if self.clock.timed else samples
         return self.moments.play(told, start_ns, end_ns, self.accept)
 

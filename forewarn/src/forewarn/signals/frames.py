@@ -158,6 +158,11 @@ class Frames:
         self._refused = [one for one in self._refused if one[0] > tick]
         yield from dict.fromkeys(one[1:] for one in due)
 
+    @property
+    def waits(self) -> bool:
+        """Tell whether a later tick takes what arrived already."""
+        return bool(self._pending or self._refused)
+
     def _insert(self, waiting: Waiting) -> None:
         static = not waiting.later
         refused = self._tree.insert(

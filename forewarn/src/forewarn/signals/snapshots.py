@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from forewarn.signals.clock import Clock
 
 
 class Aged(NamedTuple):
@@ -67,6 +70,9 @@ class Snapshot(NamedTuple):
         What was done, as far as a trace names it and not the monitor file.
     ahead : Ahead or None
         Derived signals of the moment, if they were computed already.
+    repeats : int
+        So many moments follow at which all is the same, but for their time and the ages of what is
+        stale: of a recording, in which nothing arrives for a long time.
     """
 
     tick: int
@@ -77,3 +83,43 @@ class Snapshot(NamedTuple):
     time_ns: int | None = None
     action: str | None = None
     ahead: Ahead | None = None
+    repeats: int = 0
+
+
+class Repeating(Protocol):
+    """What a moment shows, or comes to, and how many that follow are the same."""
+
+    @property
+    def tick(self) -> int:
+        """Number of the moment."""
+
+    @property
+    def stale(self) -> tuple[StaleSignal, ...]:
+        """Signals that are too old, with their ages at that moment."""
+
+    @property
+    def repeats(self) -> int:
+        """How many moments follow that are the same."""
+
+    @property
+    def _replace(self) -> Any:
+        """Make another with other values, as named tuples do."""
+
+
+One = TypeVar("One", bound=Repeating)
+
+
+def singly(first: One, clock: Clock) -> Iterator[tuple[One, int]]:
+    """Yield what a moment shows and what each does that repeats it, and how many are left."""
+    if not first.repeats:
+        yield first, 0
+        return
+    begin_ns = clock.time_ns(first.tick)
+    for tick in range(first.tick, first.tick + first.repeats + 1):
+        time_ns = clock.time_ns(tick)
+        passed = time_ns - begin_ns
+        stale = tuple(
+            [StaleSignal(name, None if age is None else age + passed) for name, age in first.stale]
+        )
+        one: One = first._replace(tick=tick, time_ns=time_ns, stale=stale, repeats=0)
+        yield one, first.tick + first.repeats - tick

@@ -144,7 +144,7 @@ class StepMoments:
         del start_ns, end_ns
         return max(count, 1)
 
-    def play(self, samples: Samples, start_ns: int, end_ns: int, accept: Accept) -> Iterator[int]:
+    def play(self, samples: Samples, start_ns: int, end_ns: int, accept: Accept) -> Iterator[range]:
         """Yield a step for each sample that is one.
 
         Raises
@@ -158,7 +158,7 @@ class StepMoments:
             accept(topic, time_ns, payload)
             while done < self._count:
                 if done != self._parted:
-                    yield done
+                    yield range(done, done + 1)
                 done += 1
         if done == first:
             what = "line with signals by name" if self._topic is None else "message"

@@ -150,7 +150,7 @@ class GridMoments:
         del count
         return max(self.following(end_ns) - self.following(start_ns), 1)
 
-    def play(self, samples: Samples, start_ns: int, end_ns: int, accept: Accept) -> Iterator[int]:
+    def play(self, samples: Samples, start_ns: int, end_ns: int, accept: Accept) -> Iterator[range]:
         """Yield the ticks from the first at or after `start_ns` to that at or after `end_ns`.
 
         Raises
@@ -158,19 +158,17 @@ class GridMoments:
         RecordingError
             If nothing comes for so long that a time must be wrong.
         """
-        time_of, settle = self._grid.time_ns, self._settle_ns
         tick = self.following(start_ns)
-        due = time_of(tick) + settle
+        due = self.due_ns(tick)
         for time_ns, topic, payload in samples:
             if due < time_ns:
                 _check_gap(due, time_ns)
-            while due < time_ns:
-                yield tick
-                tick += 1
-                due = time_of(tick) + settle
+                passed, tick = tick, self.following(time_ns - self._settle_ns)
+                yield range(passed, tick)
+                due = self.due_ns(tick)
             accept(topic, time_ns, payload)
         _check_gap(due, end_ns)
-        yield from range(tick, self.following(end_ns) + 1)
+        yield range(tick, self.following(end_ns) + 1)
 
 
 def _check_gap(due_ns: int, next_ns: int) -> None:

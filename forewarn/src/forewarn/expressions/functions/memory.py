@@ -135,7 +135,7 @@ def _extreme(sign: int) -> Callable[[Memory, Cell, Any], tuple[Any, Cell]]:
     def advance(memory: Memory, cell: Cell, value: Any) -> tuple[Any, Cell]:
         now, known, kept = cell
         if value is None:
-            return None, (now + 1, now + 1, ())
+            return None, (1, 1, ())  # all numbers are relative to each other
         oldest = now - memory.moments
         first, last = 0, len(kept)
         while first < last and kept[first][0] < oldest:
