@@ -300,7 +300,8 @@ def test_the_howto_can_be_followed_as_it_is_written(
         lines = "".join(f"{line.rstrip()}\n" for line in said.splitlines())
         for part in shown.split("...\n"):
             assert part in lines
-    Path("live.yaml").write_text(blocks("yaml")[0] + blocks("yaml")[2])
+    watched = next(block for block in blocks("yaml") if block.startswith("anomaly:"))
+    Path("live.yaml").write_text(blocks("yaml")[0] + watched)
     run = ("today.jsonl::run=today-3", "-c", "live.yaml", "-m", "model.json")
     main(["replay", *run, "--verdicts", "-", "-q"])
     rows = map(json.loads, capsys.readouterr().out.splitlines())
