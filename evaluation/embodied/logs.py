@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forewarn.errors import InputError
-from forewarn.plans.actions import HOUSEHOLD
-from forewarn.plans.judge import judge
-from forewarn.plans.language import parse_rule
-from forewarn.plans.readers import plans_in, read_plans, read_records
-from forewarn.plans.rules import NamedRule, Rules
-from forewarn.plans.summary import share
-from forewarn.plans.world import PlanError
+from forewarn.wings.plans.actions import HOUSEHOLD
+from forewarn.wings.plans.judge import judge
+from forewarn.wings.plans.language import parse_rule
+from forewarn.wings.plans.readers import plans_in, read_plans, read_records
+from forewarn.wings.plans.rules import NamedRule, Rules
+from forewarn.wings.plans.summary import share
+from forewarn.wings.plans.world import PlanError
 
 COUNTED = ("runs", "has_own_rule", "stopped", "stopped_by_own", "stopped_by_others")
 

@@ -17,7 +17,7 @@ from typing import Any
 from evaluation.embodied import chains, logs
 from evaluation.harness.command import command
 from evaluation.harness.page import Row, between, publish
-from forewarn.plans.summary import Share
+from forewarn.wings.plans.summary import Share
 
 TITLE = "Household agents"
 COMMAND = "python -m evaluation.embodied.study --data D --write"

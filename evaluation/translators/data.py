@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.harness.lines import json_lines, text_lines
-from forewarn.assessment.requirement_files import Answer, Requirement
 from forewarn.errors import FormulaError
-from forewarn.logic.equivalence.kinds import kind_of
-from forewarn.logic.notations.reader import read_formula
 from forewarn.logic.syntax import atoms_of
+from forewarn.wings.plans.equivalence.kinds import kind_of
+from forewarn.wings.plans.notations.reader import read_formula
+from forewarn.wings.plans.requirement_files import Answer, Requirement
 
 PACKED = ".jsonl.gz"
 MASKED = "prop_"

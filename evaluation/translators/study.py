@@ -26,14 +26,14 @@ from evaluation.harness.command import command
 from evaluation.harness.page import Row, between, publish, rounded
 from evaluation.translators.data import Pair, Translator, pairs, translators
 from evaluation.translators.spots_words import in_spots_words, words_replaced
-from forewarn.assessment.grading import Grade, Outcome, grade, tabulate
 from forewarn.errors import FormulaError, plural
-from forewarn.logic.equivalence.decision import Difference, Verdict, compare
-from forewarn.logic.equivalence.kinds import RequirementKind
-from forewarn.logic.notations.answers import unwrapped
-from forewarn.logic.notations.reader import read_formula
-from forewarn.logic.notations.tables import PREFIX_LETTERS
 from forewarn.logic.syntax import Formula, atoms_of
+from forewarn.wings.plans.equivalence.decision import Difference, Verdict, compare
+from forewarn.wings.plans.equivalence.kinds import RequirementKind
+from forewarn.wings.plans.grading import Grade, Outcome, grade, tabulate
+from forewarn.wings.plans.notations.answers import unwrapped
+from forewarn.wings.plans.notations.reader import read_formula
+from forewarn.wings.plans.notations.tables import PREFIX_LETTERS
 
 TITLE = "Formulas of translators"
 COMMAND = "python -m evaluation.translators.study --data D --write"

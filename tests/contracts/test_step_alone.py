@@ -19,7 +19,7 @@ print(json.dumps({{"ours": found, "all": [*sys.modules]}}))
 """
 SOLVERS = ("scipy.sparse.linalg", "scipy.optimize", "scipy.stats", "stormpy", "sklearn")
 WINGS = (
-    "forewarn.plans",
+    "forewarn.wings.plans",
     "forewarn.recordings",
     "forewarn.learning",
     "forewarn.states.danger",

@@ -14,7 +14,7 @@ import pytest
 from evaluation.embodied import chains, logs
 from evaluation.embodied import study as embodied
 from forewarn.errors import InputError
-from forewarn.plans.language import parse_rule
+from forewarn.wings.plans.language import parse_rule
 
 
 def chain(rng: np.random.Generator, n: int = 5) -> chains.Chain:

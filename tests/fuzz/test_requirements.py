@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 from mutations import changed_text, soup
 
 from forewarn.errors import FormulaError
-from forewarn.logic.equivalence.decision import Verdict, compare
-from forewarn.logic.equivalence.kinds import kind_of
-from forewarn.logic.fret.explanation import in_words
-from forewarn.logic.fret.meaning import translate
-from forewarn.logic.fret.sentences import read_requirement
-from forewarn.logic.notations.answers import is_prose, unwrapped
-from forewarn.logic.notations.reader import read_formula
 from forewarn.logic.parser import parse_formula
 from forewarn.logic.printing import format_formula
+from forewarn.wings.plans.equivalence.decision import Verdict, compare
+from forewarn.wings.plans.equivalence.kinds import kind_of
+from forewarn.wings.plans.fret.explanation import in_words
+from forewarn.wings.plans.fret.meaning import translate
+from forewarn.wings.plans.fret.sentences import read_requirement
+from forewarn.wings.plans.notations.answers import is_prose, unwrapped
+from forewarn.wings.plans.notations.reader import read_formula
 
 ANSWERS = (
     "LTL: globally ( a implies next b )",

@@ -126,6 +126,10 @@ def plural(number: int, noun: str, nouns: str = "") -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {nouns or noun + 's'}"
 
 
+class MissingWingError(InputError):
+    """What is asked for belongs to a wing that is not installed (`forewarn.registry`)."""
+
+
 class NotBuiltError(ForewarnError, ImportError):
     """A compiled part is not there, or was built from other sources than these.
 

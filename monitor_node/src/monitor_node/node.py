@@ -28,11 +28,11 @@ from forewarn.monitoring.model_fit import check_model
 from forewarn.monitoring.record import SPEC_NAME, Names, RecordWriter
 from forewarn.monitoring.session_events import PolicyChange
 from forewarn.monitoring.step import Monitor
-from forewarn.plans.signals import packed_rules, plan_readers
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.clock_kinds import by_clock
 from forewarn.signals.external import EXTERNAL_TYPE
 from forewarn.states.inputs import open_feed
+from forewarn.states.plan_signals import packed_rules, plan_readers
 from forewarn_ros.clock import is_simulated
 from forewarn_ros.events import apart, owner
 from forewarn_ros.lifecycle import ReportingNode, reported

@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from chat_server import Stub
+from command_line import Result, forewarn, serve
 
 from forewarn.cli import main
 
-
-class Result(NamedTuple):
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def text(self) -> str:
-        return self.out + self.err
-
-
-@pytest.fixture
-def forewarn(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
-    """Return a function that runs a command and gives exit code and output."""
-
-    def run(*arguments: object) -> Result:
-        code = main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return Result(code, captured.out, captured.err)
-
-    return run
+__all__ = ["Result", "forewarn", "serve"]
 
 
 @pytest.fixture(scope="session")
@@ -57,17 +35,3 @@ def edited(corridor_run: Any, tmp_path: Path) -> Callable[[str, str], Path]:
         return path
 
     return edit
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[..., Stub]]:
-    """Return a function that starts a server with a script."""
-    started: list[Stub] = []
-
-    def start(*script: Any) -> Stub:
-        started.append(Stub(*script))
-        return started[-1]
-
-    yield start
-    for stub in started:
-        stub.close()

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "scripts"))
 sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from conftest import _risk_array
+from corridor import _risk_array
 
 from forewarn.config.file import load_spec
 from forewarn.logic.specification import compile_spec

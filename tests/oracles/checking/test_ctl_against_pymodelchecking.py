@@ -16,8 +16,8 @@ import pytest
 from own_environment import NotInstalledError, variables
 from scipy import sparse
 
-from forewarn.checking.computation_tree import TreeBuilder, graph_of
 from forewarn.checking.ctl import evaluate, parse
+from forewarn.wings.plans.computation_tree import TreeBuilder, graph_of
 
 #: Reads lines with a graph and formulas; answers with the nodes at which each formula holds.
 PROGRAM = """

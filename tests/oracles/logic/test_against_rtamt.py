@@ -18,9 +18,9 @@ from forewarn.errors import FormulaError
 from forewarn.logic import syntax
 from forewarn.logic.automaton import letter_of, step
 from forewarn.logic.compilation import compile_formula
-from forewarn.logic.equivalence.decision import compare
 from forewarn.logic.printing import format_formula
 from forewarn.logic.syntax import Bound, Constant, Interval
+from forewarn.wings.plans.equivalence.decision import compare
 
 rtamt = pytest.importorskip(
     "rtamt", reason="RTAMT is not installed (pip install -r requirements/oracles.txt)"

@@ -16,10 +16,10 @@ from trace_semantics import formulas
 from evaluation.translators.spots_words import in_spots_words
 from forewarn.errors import FormulaError
 from forewarn.logic import syntax
-from forewarn.logic.equivalence.decision import Verdict, compare
-from forewarn.logic.notations.answers import unwrapped
-from forewarn.logic.notations.reader import read_formula
 from forewarn.logic.syntax import Atom, Constant, atoms_of
+from forewarn.wings.plans.equivalence.decision import Verdict, compare
+from forewarn.wings.plans.notations.answers import unwrapped
+from forewarn.wings.plans.notations.reader import read_formula
 
 spot = pytest.importorskip(
     "spot", reason="Spot is not installed (pip install -r requirements/oracles.txt)"

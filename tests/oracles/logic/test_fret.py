@@ -13,9 +13,9 @@ from formula_semantics import evaluate
 from fret_semantics import ATOMS, Templates, Trace, holds, intervals
 
 from forewarn.logic.compilation import compile_formula
-from forewarn.logic.fret.meaning import translate
-from forewarn.logic.fret.requirement import CONDITIONS, SCOPES, TIMINGS, FretRequirement
 from forewarn.logic.syntax import Atom, Bound
+from forewarn.wings.plans.fret.meaning import translate
+from forewarn.wings.plans.fret.requirement import CONDITIONS, SCOPES, TIMINGS, FretRequirement
 
 TEMPLATES = list(itertools.product(SCOPES, CONDITIONS, TIMINGS))
 

@@ -10,13 +10,13 @@ from formula_semantics import evaluate
 from fret_semantics import ATOMS, Trace, holds, intervals
 
 from forewarn.logic import syntax
-from forewarn.logic.equivalence.decision import Verdict, compare
-from forewarn.logic.fret.explanation import in_words
-from forewarn.logic.fret.functions import meaning
-from forewarn.logic.fret.meaning import translate
-from forewarn.logic.fret.requirement import SCOPES, FretFunction
-from forewarn.logic.fret.sentences import read_requirement
-from forewarn.logic.notations.reader import read_formula
+from forewarn.wings.plans.equivalence.decision import Verdict, compare
+from forewarn.wings.plans.fret.explanation import in_words
+from forewarn.wings.plans.fret.functions import meaning
+from forewarn.wings.plans.fret.meaning import translate
+from forewarn.wings.plans.fret.requirement import SCOPES, FretFunction
+from forewarn.wings.plans.fret.sentences import read_requirement
+from forewarn.wings.plans.notations.reader import read_formula
 
 WORDS = {
     "null": "", "in": "in m,", "notin": "when not in m", "before": "before m", "after": "after m",

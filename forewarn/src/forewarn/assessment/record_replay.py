@@ -37,11 +37,11 @@ from forewarn.monitoring.record import (
 )
 from forewarn.monitoring.risk_rows import RiskRow, same_bits
 from forewarn.monitoring.step import Monitor
-from forewarn.plans.signals import unpacked_readers
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.registry import open_recording
 from forewarn.recordings.zstd import CutError, unpacked
 from forewarn.states.fresh import KEY
+from forewarn.states.plan_signals import unpacked_readers
 
 Found = TypeVar("Found")
 Row = TypeVar("Row", bound=tuple[Any, ...])

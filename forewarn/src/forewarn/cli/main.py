@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields
 from difflib import get_close_matches
-from importlib import import_module
 from itertools import pairwise
 from types import ModuleType
 
 from forewarn.cli.interrupt import Interrupt
-from forewarn.errors import ForewarnError, NotBuiltError
+from forewarn.errors import ForewarnError, MissingWingError, NotBuiltError
+from forewarn.registry import command_module
 from forewarn.threads import compute_in_one_thread
 
 FINE, FINDINGS, INPUT_ERROR, INTERRUPTED = 0, 1, 2, 130
@@ -58,8 +58,6 @@ GROUPS = {
 
 #: What comes of a stream that is full or has been left.
 _OF_STREAMS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE)
-
-_TO_MODULE = str.maketrans(" -", "__")
 
 DESCRIPTION = "Says how likely a robot is to break a safety rule, seconds before it does."
 EPILOG = """\
@@ -128,7 +126,7 @@ def _run(given: Sequence[str], interrupt: Interrupt) -> int:
                 gc.enable()
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else INPUT_ERROR
-    except NotBuiltError as error:
+    except (MissingWingError, NotBuiltError) as error:
         print(f"forewarn: error: {error}", file=sys.stderr)
         return INPUT_ERROR
     output = Output(
@@ -214,11 +212,6 @@ def _named(words: Sequence[str]) -> list[str]:
     """Return the commands that occur: no other module is imported, so --help does not wait."""
     pairs = (" ".join(pair) for pair in pairwise(words))
     return [name for name in (*words, *pairs) if name in COMMANDS]
-
-
-def command_module(name: str) -> ModuleType:
-    """Return the module of a command."""
-    return import_module(f"forewarn.cli.{name.translate(_TO_MODULE)}_command")
 
 
 def build_parser(complete: Sequence[str] = tuple(COMMANDS)) -> Parser:

@@ -22,9 +22,9 @@ from forewarn.logic.automaton import Automaton, horizon_notes, is_stricter, lett
 from forewarn.logic.problems import Check, all_problems
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.footprint import growing_parts, memory_bound
-from forewarn.plans.signals import plan_readers
 from forewarn.signals.clock import horizon_ticks
 from forewarn.states.danger.fit import DangerFit
+from forewarn.states.plan_signals import plan_readers
 
 if TYPE_CHECKING:
     from forewarn.models.counts import CountModel

@@ -10,13 +10,13 @@ from forewarn.errors import RecordingError, located
 from forewarn.learning.actions import ActionReader
 from forewarn.messages.definitions import MessageType
 from forewarn.models.counts import Provenance
-from forewarn.plans.signals import plan_readers
 from forewarn.recordings.by_name import samples_of
 from forewarn.recordings.interface import Recording
 from forewarn.signals.clock import Clock
 from forewarn.signals.snapshots import Snapshot, singly
 from forewarn.states.abstraction import Abstraction, Past, Seen
 from forewarn.states.inputs import open_feed
+from forewarn.states.plan_signals import plan_readers
 
 
 class ObservedTick(NamedTuple):

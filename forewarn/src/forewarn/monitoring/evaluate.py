@@ -20,7 +20,7 @@ from forewarn.monitoring.intervention import (
 from forewarn.monitoring.mutes import Mutes
 from forewarn.monitoring.risk_rows import RiskRow, risk_rows
 from forewarn.monitoring.shielding import Advice, advise_action
-from forewarn.plans.signals import verdicts
+from forewarn.states.plan_signals import verdicts
 
 if TYPE_CHECKING:
     from forewarn.monitoring.step import Monitor, MonitorState

@@ -21,8 +21,8 @@ from forewarn.monitoring.proposals import Judge, Judgement, Standing, violated
 from forewarn.monitoring.risk_rows import RiskRow, compared
 from forewarn.monitoring.session_events import GoalDecided, encode
 from forewarn.monitoring.unknowns import possibly_broken
-from forewarn.plans.signals import verdicts
 from forewarn.recordings.agent_steps import Progress
+from forewarn.states.plan_signals import verdicts
 
 if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec

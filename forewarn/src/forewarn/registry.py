@@ -1,0 +1,93 @@
+"""The wings: parts of Forewarn that the core works without.
+
+A wing is a folder of ``forewarn.wings`` with its code and its commands. The core names what belongs
+to each wing, and imports it when that is asked for. So a wing can be taken out: whoever asks for
+what it does is told which one is missing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import MappingProxyType, ModuleType
+from typing import NamedTuple
+
+from forewarn.errors import MissingWingError
+
+PACKAGE = "forewarn.wings"
+_TO_MODULE = str.maketrans(" -", "__")
+
+
+class Wing(NamedTuple):
+    """What belongs to a wing.
+
+    Attributes
+    ----------
+    purpose : str
+        For people.
+    commands : tuple of str
+        Its commands; each is a module of the wing's package ``commands``.
+    """
+
+    purpose: str
+    commands: tuple[str, ...]
+
+
+WINGS = MappingProxyType(
+    {
+        "plans": Wing(
+            "plans, requirements and computation trees",
+            (
+                "plan check",
+                "plan ask",
+                "merge-runs",
+                "spec grade",
+                "spec ask",
+                "spec fret",
+            ),
+        ),
+    }
+)
+
+
+def wing_of(command: str) -> str | None:
+    """Return the wing that a command belongs to; None if it is the core's."""
+    return next((name for name, wing in WINGS.items() if command in wing.commands), None)
+
+
+def command_module(name: str) -> ModuleType:
+    """Return the module of a command.
+
+    Raises
+    ------
+    MissingWingError
+        If it belongs to a wing that is not installed; names the wing.
+    """
+    wing, module = wing_of(name), name.translate(_TO_MODULE)
+    if wing is None:
+        return import_module(f"forewarn.cli.{module}_command")
+    return part(wing, f"commands.{module}", f"the command {name}")
+
+
+def part(wing: str, module: str, asked: str) -> ModuleType:
+    """Return a module of a wing.
+
+    Parameters
+    ----------
+    asked : str
+        What needs it, for the error.
+
+    Raises
+    ------
+    MissingWingError
+        If the wing is not installed; names the wing.
+    """
+    try:
+        return import_module(f"{PACKAGE}.{wing}.{module}")
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if not f"{PACKAGE}.{wing}.".startswith(f"{missing}."):
+            raise
+        raise MissingWingError(
+            f"{asked} needs the wing {wing} ({WINGS[wing].purpose}), which is not installed",
+            accepted=f"an installation with the folder {PACKAGE.replace('.', '/')}/{wing}",
+        ) from error

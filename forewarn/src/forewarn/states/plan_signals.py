@@ -1,0 +1,67 @@
+"""Signals whose values are plans: the wing `plans` judges each when it arrives.
+
+What comes of it is a text, so that predicates, properties, policy and record treat a plan as they
+treat every other signal: empty for a safe plan, or what its rules have against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from forewarn.registry import part
+
+if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
+
+SAFE = ""
+WING = "plans"
+Value = object
+
+
+def has_plans(spec: MonitorSpec) -> bool:
+    """Tell whether a monitor file has signals that are plans."""
+    return any(signal.rules is not None for signal in spec.signals.values())
+
+
+def plan_readers(spec: MonitorSpec) -> dict[str, Callable[[Value], str]]:
+    """Return what says of the plans in signals what their rules have against them.
+
+    Raises
+    ------
+    ConfigErrors
+        If a file of rules cannot be used; names each.
+    MissingWingError
+        If the wing is not installed.
+    """
+    return dict(_signals().plan_readers(spec)) if has_plans(spec) else {}
+
+
+def packed_rules(spec: MonitorSpec) -> dict[str, bytes]:
+    """Return the files of rules that a monitor file names, for `unpacked_readers`."""
+    return dict(_signals().packed_rules(spec)) if has_plans(spec) else {}
+
+
+def unpacked_readers(
+    spec: MonitorSpec, files: Mapping[str, bytes]
+) -> dict[str, Callable[[Value], str]]:
+    """Return what `plan_readers` does, by files that travel with a record, not by those here."""
+    return dict(_signals().unpacked_readers(spec, files)) if has_plans(spec) else {}
+
+
+def _signals() -> Any:
+    return part(WING, "signals", "a signal with rules about plans")
+
+
+def verdicts(
+    spec: MonitorSpec, names: Sequence[str], values: Sequence[Value]
+) -> dict[str, Value | None]:
+    """Return what is said of the newest plan of each signal: a text, or None if there is none.
+
+    Parameters
+    ----------
+    names, values : sequence
+        All signals.
+    """
+    judged = {name for name, signal in spec.signals.items() if signal.rules is not None}
+    return {n: v for n, v in zip(names, values, strict=True) if n in judged} if judged else {}

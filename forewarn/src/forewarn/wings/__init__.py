@@ -1,0 +1,1 @@
+"""Wings: parts of Forewarn that the core works without, one folder each."""

@@ -1,0 +1,1 @@
+"""The commands about plans, requirements and computation trees."""

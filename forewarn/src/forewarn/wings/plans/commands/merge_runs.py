@@ -1,0 +1,228 @@
+"""``forewarn merge-runs``: executions as a computation tree, and CTL on it."""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from forewarn.checking.ctl import CtlFormula, is_ctl, names_in, parse
+from forewarn.cli.common import RECORDINGS_HELP, add_top, at_least_one
+from forewarn.cli.output import Output
+from forewarn.cli.tables import changed
+from forewarn.errors import CheckingError
+from forewarn.wings.plans.commands.run_sources import PlanRuns, RecordedRuns, RunSource
+from forewarn.wings.plans.computation_tree import (
+    MOST_NODES,
+    Branch,
+    TreeBuilder,
+    breaks_at,
+    holds_at_the_start,
+    judge_branches,
+)
+from forewarn.wings.plans.summary import Share, share
+
+DESCRIPTION = """\
+Merge executions of a task into a computation tree, in which those share a branch that went through
+the same states from the start, and check CTL on it, with bounds in time: `AG !unsafe`,
+`AG (red => AF[<=2] stopped)`. Says whether the tree satisfies it, the branch that does not, with
+times, and the share of executions that do, with an interval. An execution that ends stays in its
+last state."""
+
+EPILOG = """\
+With -c, recordings are executions and the states of the monitor file are the states; bounds are in
+seconds, or in steps if its clock is steps. Without it, plans and logs of agents are executions, as
+`forewarn plan` reads them; names in formulas are statements about objects in quotes, or rules of
+the file -r that say nothing of time.
+
+exit codes: 0 every formula holds, 1 one does not, 2 wrong usage or input.
+
+examples: forewarn merge-runs bags/ -c monitor.yaml -f 'AG (red => AF[<=2] stopped)'
+forewarn merge-runs logs.jsonl -a household --by task -f 'AG !"on(Stove)"'"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of ``merge-runs``."""
+
+    runs: list[Path]
+    formula: list[str]
+    config: Path | None
+    rules: Path | None
+    actions: str | None
+    by: list[str]
+    most_nodes: int
+    top: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    help_text = f"with -c: {RECORDINGS_HELP}; without: plans or logs of agents"
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUNS", help=help_text)
+    parser.add_argument(
+        "-f", "--formula", action="append", required=True, metavar="CTL",
+        help="what to check; may be repeated",
+    )  # fmt: skip
+    parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="the monitor file")
+    parser.add_argument(
+        "-r", "--rules", type=Path, metavar="FILE",
+        help="a file of rules about objects: names for formulas, and what actions do",
+    )  # fmt: skip
+    parser.add_argument(
+        "-a", "--actions", metavar="FILE", help="what actions do, in YAML, or `household`"
+    )
+    parser.add_argument(
+        "--by", action="append", default=[], metavar="FIELD",
+        help="a field of the plans: one tree for each of its values; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--most-nodes", type=at_least_one, default=MOST_NODES, metavar="N",
+        help=f"nodes of a tree before it is refused (default: {MOST_NODES})",
+    )  # fmt: skip
+    add_top(parser, "broken branches")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a formula says of one tree.
+
+    Attributes
+    ----------
+    share : Share
+        Executions of which it holds, each taken alone.
+    branch : tuple of str
+        The branch that breaks it and most executions took: position, time and state of each change.
+    at : str
+        When it breaks, where the formula says that one moment does.
+    broken : int
+        The element of `branch` in which that is.
+    """
+
+    group: str
+    formula: str
+    holds: bool
+    share: Share
+    execution: str = ""
+    executions: int = 0
+    at: str = ""
+    branch: tuple[tuple[str, str], ...] = ()
+    broken: int = 0
+
+
+def run(options: Options, output: Output) -> int:
+    """Merge and check."""
+    source: RunSource
+    if options.config is not None:
+        if options.rules or options.actions or options.by:
+            raise CheckingError(
+                "--rules, --actions and --by speak of plans, -c of recordings",
+                accepted="one or the other",
+            )
+        source = RecordedRuns(options.config)
+    else:
+        source = PlanRuns(options.rules, options.actions, options.by)
+    formulas = [_parsed(text, source.unit) for text in options.formula]
+    source.name_all({name for formula in formulas for name in names_in(formula)})
+    builders: dict[str, TreeBuilder] = defaultdict(lambda: TreeBuilder(options.most_nodes))
+    with output.progress("merging") as bar:
+        for done, execution in enumerate(source.executions(options.runs, output)):
+            builders[execution.group].add(execution.states, execution.name)
+            if done % 64 == 0:
+                bar(done, None)
+    if not builders:
+        raise CheckingError("no execution has a state", accepted="runs with known states")
+    found = list(_checked(options, formulas, source, builders))
+    _print(found, builders, options, output)
+    output.emit(
+        {
+            "trees": {
+                group: {"executions": tree.executions, "nodes": len(tree.parent)}
+                for group, builder in builders.items()
+                for tree in (builder.tree(),)
+            },
+            "found": found,
+        }
+    )
+    return 0 if all(one.holds for one in found) else 1
+
+
+def _parsed(text: str, unit: str) -> CtlFormula:
+    if not is_ctl(text):
+        raise CheckingError(f"{text} asks for a probability", accepted="CTL: AG !unsafe")
+    return parse(text, unit)
+
+
+def _checked(
+    options: Options,
+    formulas: list[CtlFormula],
+    source: RunSource,
+    builders: dict[str, TreeBuilder],
+) -> Iterator[Found]:
+    for group, builder in builders.items():
+        tree = builder.tree()
+        for text, formula in zip(options.formula, formulas, strict=True):
+            safe, worst = 0, None
+            for branch, holds in judge_branches(tree, formula, source.holds, source.clock):
+                safe += branch.executions if holds else 0
+                if not holds and (worst is None or branch.executions > worst.executions):
+                    worst = branch
+            whole = holds_at_the_start(tree, formula, source.holds, source.clock)
+            told = Found(group, text, whole, share(safe, tree.executions))
+            if worst is not None and not whole:
+                told = _with_branch(told, worst, formula, builder, source)
+            yield told
+
+
+def _with_branch(
+    told: Found, branch: Branch, formula: CtlFormula, builder: TreeBuilder, source: RunSource
+) -> Found:
+    at = breaks_at(branch, formula, source.holds, source.clock)
+    changes: list[tuple[str, str]] = []
+    before, broken = None, 0
+    for position, state in enumerate(branch.states.tolist()):
+        if state != before:
+            changes.append((source.time(position), source.describe(state)))
+        before = state
+        broken = len(changes) - 1 if position == at else broken
+    return Found(
+        told.group, told.formula, told.holds, told.share, builder.first(branch.end),
+        branch.executions, "" if at is None else source.time(at), tuple(changes), broken,
+    )  # fmt: skip
+
+
+def _print(
+    found: list[Found], builders: dict[str, TreeBuilder], options: Options, output: Output
+) -> None:
+    rows = []
+    for one in found:
+        tree = builders[one.group].tree()
+        rows.append(
+            [one.group or "all", one.formula, "holds" if one.holds else "BROKEN",
+             str(tree.executions), str(len(tree.parent)), str(one.share), one.at]
+        )  # fmt: skip
+    columns = ("tree", "formula", "verdict", ">executions", ">nodes", ">hold alone", ">first at")
+    output.table(columns, rows)
+    for one in [one for one in found if one.branch][: options.top or None]:
+        output.say()
+        where = f" in {one.group}" if one.group else ""
+        output.say(
+            f"{one.formula}{where} is broken by {one.execution or 'an execution'}"
+            + (f" and {one.executions - 1} like it" if one.executions > 1 else "")
+        )
+        begin = max(0, one.broken - SHOWN_BEFORE)
+        shown = one.branch[begin : begin + MOST_SHOWN]
+        states = [state for _, state in shown]
+        told = [states[0], *(changed(*pair) for pair in pairwise(states))]
+        cells = [(time, state) for (time, _), state in zip(shown, told, strict=True)]
+        output.table((">time", "state"), cells)
+        if len(shown) < len(one.branch):
+            output.say(f"{begin} changes before and {len(one.branch) - begin - len(shown)} after")
+    if any(not one.holds and not one.branch for one in found):
+        output.say()
+        output.say("Where no branch is shown, no single execution breaks the formula.")
+
+
+SHOWN_BEFORE, MOST_SHOWN = 5, 12

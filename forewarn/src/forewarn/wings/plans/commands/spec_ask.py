@@ -1,0 +1,62 @@
+"""``forewarn spec ask``: have a language model write formulas for requirements."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from forewarn.cli.output import Output
+from forewarn.wings.plans.commands.asking import (
+    ASKED,
+    AskingOptions,
+    add_endpoint,
+    ask_for,
+    check_asking,
+)
+from forewarn.wings.plans.formula_prompts import TRACES, prompt
+from forewarn.wings.plans.requirement_files import load_requirements
+
+DESCRIPTION = """\
+Ask a language model for the formula of each requirement, through any endpoint that speaks OpenAI's
+protocol for chats, and write the answers for spec grade; or write the prompts alone. The key is
+read from the environment, and appears nowhere."""
+
+EPILOG = f"""\
+{ASKED}
+
+exit codes: 0 all were answered, 1 some were not, 2 wrong usage or input, or the endpoint refuses.
+
+example: forewarn spec ask rules.jsonl --url http://localhost:8000/v1 --model M -o answers.jsonl"""
+
+
+@dataclass(frozen=True)
+class Options(AskingOptions):
+    """The arguments of ``spec ask``."""
+
+    rules: Path
+    traces: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add = parser.add_argument
+    add("rules", type=Path, metavar="RULES", help="requirements: id, text, and atoms if known")
+    add_endpoint(parser)
+    add(
+        "--traces",
+        choices=tuple(TRACES),
+        default="infinite",
+        help="which traces formulas are about (default: infinite)",
+    )
+
+
+def run(options: Options, output: Output) -> int:
+    """Ask."""
+    check_asking(options)
+    requirements = load_requirements(options.rules, with_formulas=False)
+    chats = [
+        {"id": name, "messages": prompt(asked, options.traces)}
+        for name, asked in requirements.items()
+    ]
+    return ask_for(options, chats, "requirements", output)

@@ -1,0 +1,135 @@
+"""``forewarn spec fret``: requirements in FRET's structured English as properties."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from forewarn.cli.output import Output
+from forewarn.errors import FormulaError, InputError
+from forewarn.logic.printing import format_formula
+from forewarn.recordings.traces import open_text
+from forewarn.wings.plans.commands.spec_grade import plain
+from forewarn.wings.plans.fret.explanation import in_words
+from forewarn.wings.plans.fret.meaning import translate
+from forewarn.wings.plans.fret.sentences import read_requirement
+
+DESCRIPTION = """\
+Translate requirements in the structured English of NASA's FRET into properties of a monitor file,
+and explain them back: [scope] [condition] component shall [timing] satisfy response. What no
+monitor can watch says why."""
+
+EPILOG = """\
+exit codes: 0 all can be monitored, 1 some cannot or only in part, 2 wrong usage, or some are not
+understood.
+
+example: forewarn spec fret 'while autonomous, when red the car shall within 2 s satisfy stopped'"""
+
+LARGEST = 10_000_000
+LONGEST_SHOWN = 2_000
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of ``spec fret``."""
+
+    sentence: str | None
+    file: Path | None
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A sentence, and what became of it; `formula` is empty where it cannot be monitored."""
+
+    name: str
+    sentence: str
+    formula: str = ""
+    words: str = ""
+    reason: str = ""
+    error: str = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("sentence", nargs="?", metavar="SENTENCE", help="a requirement")
+    parser.add_argument(
+        "-f",
+        "--file",
+        type=Path,
+        metavar="FILE",
+        help="requirements, one a line, or a .json file that FRET exported (reqid and fulltext)",
+    )
+
+
+def run(options: Options, output: Output) -> int:
+    """Translate."""
+    found = [_translated(name, sentence) for name, sentence in _sentences(options)]
+    for one in found:
+        if one.name:
+            output.say(f"{plain(one.name)}: {plain(one.sentence)}")
+        for label, text in (
+            ("formula", one.formula), ("meaning", one.words), ("not monitored", one.reason),
+            ("not understood", one.error),
+        ):  # fmt: skip
+            if text:
+                output.say(f"  {label}: {plain(text, LONGEST_SHOWN)}")
+    output.emit(found)
+    if any(one.error for one in found):
+        return 2
+    return int(any(one.reason for one in found))
+
+
+def _translated(name: str, sentence: str) -> Translated:
+    try:
+        requirement = read_requirement(sentence)
+    except FormulaError as error:
+        return Translated(name, sentence, error=str(error))
+    translation = translate(requirement)
+    formula = "" if translation.formula is None else format_formula(translation.formula)
+    return Translated(name, sentence, formula, in_words(requirement), translation.reason)
+
+
+def _sentences(options: Options) -> Iterator[tuple[str, str]]:
+    if (options.sentence is None) == (options.file is None):
+        raise InputError("one of SENTENCE and --file is needed", accepted="one of them")
+    if options.sentence is not None:
+        yield "", options.sentence
+    elif options.file is not None:
+        text = _text(options.file)
+        if options.file.suffix == ".json":
+            yield from _exported(options.file, text)
+        else:
+            lines = enumerate(text.splitlines(), 1)
+            yield from ((f"line {i}", line) for i, line in lines if line.strip())
+
+
+def _text(path: Path) -> str:
+    with open_text(path) as file:
+        try:
+            text = file.read(LARGEST + 1)
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"cannot be read: {error}", file=path) from error
+    if len(text) > LARGEST:
+        raise InputError("is too long", file=path, accepted=f"at most {LARGEST} characters")
+    return text
+
+
+def _exported(path: Path, text: str) -> Iterator[tuple[str, str]]:
+    accepted = (
+        'a list of {"reqid": "R1", "fulltext": "the car shall ..."}, alone or as requirements'
+    )
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is no JSON: {error}", file=path, accepted=accepted) from error
+    rows = document.get("requirements") if isinstance(document, dict) else document
+    if not isinstance(rows, list):
+        raise InputError("holds no list of requirements", file=path, accepted=accepted)
+    for index, row in enumerate(rows):
+        if not isinstance(row, dict) or not isinstance(row.get("fulltext"), str):
+            key = f"[{index}].fulltext"
+            raise InputError("is no text", file=path, key=key, accepted=accepted)
+        yield str(row.get("reqid") or f"[{index}]"), row["fulltext"]

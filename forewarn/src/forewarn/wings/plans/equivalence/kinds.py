@@ -1,0 +1,81 @@
+"""What kind of requirement a formula is: SENTINEL's state invariants and ordering constraints."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from forewarn.errors import FormulaError
+from forewarn.signals.steps import Steps as StepClock
+from forewarn.signals.ticks import Grid
+from forewarn.wings.plans.equivalence.lowering import lower
+from forewarn.wings.plans.equivalence.nodes import (
+    AHEAD,
+    AND,
+    BACK,
+    FALSE,
+    NEXT,
+    PREV,
+    RELEASE,
+    TRUE,
+    UNTIL,
+    WEAK_PREV,
+    LtlArena,
+    TooLarge,
+)
+from forewarn.wings.plans.equivalence.windows import coarsest_rate
+from forewarn.wings.plans.equivalence.words import parts
+
+if TYPE_CHECKING:
+    from forewarn.logic.syntax import Formula
+
+
+class RequirementKind(Enum):
+    """The types of requirement that SENTINEL reports apart (arXiv 2510.12985)."""
+
+    INVARIANT = "state invariant"
+    ORDERING = "ordering constraint"
+    OTHER = "other"
+
+
+def kind_of(formula: Formula) -> RequirementKind:
+    """Return what kind of requirement a formula is, by its normal form.
+
+    A *state invariant* is ``always p``, with p about one step alone. An *ordering constraint* is
+    one in which something is awaited before something else may or must be: an `until`, `unless`
+    or `release` with two sides, as in ``not a until b``, or one `eventually` within another, as in
+    ``eventually(a and eventually b)``, or one in which something has to have come, or to have been
+    so far: a `since`, `once` or `historically` without a bound. All else is *other*: responses,
+    recurrence, single goals.
+    """
+    arena, rate = LtlArena(finite=False), coarsest_rate((formula,))
+    try:
+        root = lower(arena, formula, StepClock() if rate is None else Grid(rate))
+    except (TooLarge, FormulaError):
+        return RequirementKind.OTHER
+    node = arena.nodes[root]
+    temporal = [n for n in parts(arena, root) if arena.nodes[n].kind in AHEAD | BACK]
+    endless = node.kind == RELEASE and node.args[0] == FALSE and node.upper is None
+    if endless and temporal == [root]:
+        return RequirementKind.INVARIANT
+    ahead = any(arena.nodes[number].kind in AHEAD for number in temporal)
+    if ahead and any(_awaits(arena, number) for number in temporal):
+        return RequirementKind.ORDERING
+    return RequirementKind.OTHER  # at the first step nothing lies behind
+
+
+def _awaits(arena: LtlArena, number: int) -> bool:
+    node = arena.nodes[number]
+    if node.kind in (NEXT, PREV, WEAK_PREV):
+        return False
+    if node.kind in BACK:
+        return node.upper is None
+    left, right = node.args
+    if left not in (TRUE, FALSE):
+        return True
+    inner = arena.nodes[right]
+    return (
+        node.kind == UNTIL
+        and inner.kind == AND
+        and any(arena.nodes[arg].kind == UNTIL for arg in inner.args)
+    )

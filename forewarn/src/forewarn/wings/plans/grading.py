@@ -1,0 +1,193 @@
+"""Grade what translators made of requirements: SENTINEL's semantic level (arXiv 2510.12985).
+
+An answer is not generated, a syntax error, not equivalent to the reference, equivalent, or
+undecided: it is too large for the budget, or its bounds in seconds need a rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from forewarn.assessment.reliability import wilson
+from forewarn.errors import FormulaError
+from forewarn.wings.plans.equivalence.decision import Difference, Verdict, compare
+from forewarn.wings.plans.equivalence.kinds import RequirementKind
+from forewarn.wings.plans.notations.answers import is_prose, unwrapped
+from forewarn.wings.plans.notations.reader import Reading, TooLargeError, read_formula
+from forewarn.wings.plans.requirement_files import Answer, Requirement
+
+
+class Outcome(Enum):
+    """What became of a requirement."""
+
+    NOT_GENERATED = "not generated"
+    SYNTAX_ERROR = "syntax error"
+    NOT_EQUIVALENT = "not equivalent"
+    EQUIVALENT = "equivalent"
+    UNDECIDED = "undecided"
+
+
+_OUTCOMES = {
+    Verdict.EQUIVALENT: Outcome.EQUIVALENT,
+    Verdict.NOT_EQUIVALENT: Outcome.NOT_EQUIVALENT,
+    Verdict.UNDECIDED: Outcome.UNDECIDED,
+}
+
+
+@dataclass(frozen=True)
+class Grade:
+    """One answer, graded.
+
+    Attributes
+    ----------
+    outcome : Outcome
+        On the traces that were asked for.
+    reading : Reading or None
+        The answer as read.
+    infinite, finite : Difference or None
+        What tells it from the reference on infinite and on finite traces; `first` is the reference.
+    reason : str
+        Why it was not read, or not decided.
+    """
+
+    id: str
+    model: str
+    kind: RequirementKind
+    outcome: Outcome
+    reading: Reading | None = None
+    infinite: Difference | None = None
+    finite: Difference | None = None
+    reason: str = ""
+
+
+def grade_answers(
+    answers: Iterable[Answer],
+    requirements: Mapping[str, Requirement],
+    *,
+    finite: bool = False,
+    rate: float | None = None,
+    told: Callable[[int], None] = lambda _: None,
+) -> Iterator[Grade]:
+    """Grade answers, each against its requirement's reference.
+
+    Parameters
+    ----------
+    finite : bool
+        Whether the outcome is about finite traces; both are compared in any case.
+    rate : float, optional
+        Steps in a second, for bounds in seconds; without it, what holds at every rate.
+    told : callable
+        Told how many were graded.
+    """
+    known: dict[tuple[str, str], Grade] = {}
+    for count, answer in enumerate(answers, 1):
+        requirement = requirements[answer.id]
+        key = answer.id, answer.text
+        if key not in known:
+            known[key] = grade(answer, requirement, finite=finite, rate=rate)
+        found = known[key]
+        yield Grade(
+            answer.id, answer.model, found.kind, found.outcome, found.reading, found.infinite,
+            found.finite, answer.error or found.reason,
+        )  # fmt: skip
+        told(count)
+
+
+def grade(
+    answer: Answer, requirement: Requirement, *, finite: bool = False, rate: float | None = None
+) -> Grade:
+    """Grade one answer."""
+    assert requirement.formula is not None
+    head = answer.id, answer.model, requirement.kind
+    text = unwrapped(answer.text)
+    if not text:
+        return Grade(*head, Outcome.NOT_GENERATED, reason=answer.error or "no formula")
+    try:
+        reading = read_formula(text, known=requirement.atoms)
+    except TooLargeError as error:
+        return Grade(*head, Outcome.UNDECIDED, reason=f"too large: {error}")
+    except FormulaError as error:
+        if is_prose(text, requirement.atoms):
+            return Grade(*head, Outcome.NOT_GENERATED, reason="words without a formula")
+        return Grade(*head, Outcome.SYNTAX_ERROR, reason=error.problem.partition("\n")[0])
+    try:
+        on_infinite, on_finite = (
+            compare(requirement.formula.formula, reading.formula, finite=ends, rate=rate)
+            for ends in (False, True)
+        )
+    except FormulaError as error:
+        return Grade(*head, Outcome.UNDECIDED, reading, reason=str(error))
+    decisive = on_finite if finite else on_infinite
+    outcome = _OUTCOMES[decisive.verdict]
+    return Grade(*head, outcome, reading, on_infinite, on_finite, decisive.reason)
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share with its 95 % score interval; `of` answers were counted."""
+
+    count: int
+    of: int
+    value: float
+    lower: float
+    upper: float
+
+    @classmethod
+    def among(cls, count: int, of: int) -> Share | None:
+        """Return the share of `count` among `of`, None if there are none."""
+        return cls(count, of, count / of, *wilson(count / of, of)) if of else None
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """A row of SENTINEL's table: shares of all answers of a model.
+
+    Attributes
+    ----------
+    equivalent_by_kind : dict
+        By kind of requirement, among the answers to requirements of that kind.
+    differing : int
+        Answers for which infinite and finite traces give different outcomes.
+    """
+
+    model: str
+    answers: int
+    generated: Share | None
+    syntax_errors: Share | None
+    not_equivalent: Share | None
+    equivalent: Share | None
+    undecided: Share | None
+    equivalent_by_kind: dict[str, Share | None]
+    differing: int
+
+
+def tabulate(grades: Sequence[Grade]) -> list[ModelRow]:
+    """Return one row for each model, in the order of first appearance."""
+    models = dict.fromkeys(grade.model for grade in grades)
+    return [_row(model, [grade for grade in grades if grade.model == model]) for model in models]
+
+
+def _row(model: str, grades: Sequence[Grade]) -> ModelRow:
+    of = len(grades)
+    count = {outcome: sum(g.outcome is outcome for g in grades) for outcome in Outcome}
+    by_kind = {}
+    for kind in RequirementKind:
+        alike = [grade.outcome for grade in grades if grade.kind is kind]
+        by_kind[kind.value] = Share.among(sum(o is Outcome.EQUIVALENT for o in alike), len(alike))
+    differing = sum(
+        g.infinite is not None and g.finite is not None and g.infinite.verdict != g.finite.verdict
+        for g in grades
+    )
+    return ModelRow(
+        model,
+        of,
+        Share.among(of - count[Outcome.NOT_GENERATED], of),
+        Share.among(count[Outcome.SYNTAX_ERROR], of),
+        Share.among(count[Outcome.NOT_EQUIVALENT], of),
+        Share.among(count[Outcome.EQUIVALENT], of),
+        Share.among(count[Outcome.UNDECIDED], of),
+        by_kind,
+        differing,
+    )

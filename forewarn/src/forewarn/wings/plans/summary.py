@@ -1,0 +1,125 @@
+"""Judged plans as shares with intervals: success, safe, both, by what plans say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from forewarn.models.proportions import clopper_pearson
+from forewarn.wings.plans.judge import Judgement
+from forewarn.wings.plans.world import Plan
+
+GROUPS = ("prompt", "model")
+SUCCESS = ("success", "completed", "succeeded")
+VALID = ("valid", "executable")
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many of how many, with the exact (Clopper-Pearson) interval at 95 %."""
+
+    count: int
+    of: int
+    lower: float
+    upper: float
+
+    def __str__(self) -> str:
+        value = 100 * self.count / self.of if self.of else 0.0
+        return f"{value:.1f} % [{100 * self.lower:.1f}, {100 * self.upper:.1f}]"
+
+
+def share(count: int, of: int, confidence: float = CONFIDENCE) -> Share:
+    """Return a share with its interval; [0, 1] of nothing."""
+    lower, upper = clopper_pearson(count, of, (1 - confidence) / 2)
+    return Share(count, of, float(lower), float(upper))
+
+
+@dataclass(frozen=True)
+class Row:
+    """The plans of one group.
+
+    Attributes
+    ----------
+    success, both, valid : Share or None
+        None where no plan says whether it reached its goal, or could be carried out.
+    goals : tuple of (reached, all) or None
+    tokens, calls : float or None
+        Means over the plans that say them.
+    """
+
+    group: tuple[str, ...]
+    safe: Share
+    unknown: int
+    success: Share | None = None
+    both: Share | None = None
+    valid: Share | None = None
+    goals: tuple[int, int] | None = None
+    tokens: float | None = None
+    calls: float | None = None
+
+
+def flag(plan: Plan, names: Sequence[str]) -> bool | None:
+    """Return what a plan says of itself under the first of these names, if it is a truth value."""
+    for name in names:
+        value = plan.fields.get(name)
+        if isinstance(value, bool):
+            return value
+        if value in (0, 1):
+            return bool(value)
+    return None
+
+
+@dataclass
+class Tally:
+    """Counts of one group, as plans are judged one by one."""
+
+    plans: int = 0
+    safe: int = 0
+    unknown: int = 0
+    judged: dict[str, list[int]] = field(default_factory=dict)
+    sums: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, judgement: Judgement, success_names: Sequence[str] = SUCCESS) -> None:
+        """Take in a plan."""
+        plan, safe = judgement.plan, judgement.verdict == "safe"
+        self.plans += 1
+        self.safe += safe
+        self.unknown += judgement.verdict == "unknown"
+        success, valid = flag(plan, success_names), flag(plan, VALID)
+        if success is not None:
+            self._count("success", success)
+            self._count("both", success and safe)
+        if valid is not None:
+            self._count("valid", valid)
+        for name in ("tokens", "calls", "goals_reached", "goals"):
+            value = plan.fields.get(name)
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                entry = self.sums.setdefault(name, [0.0, 0.0])
+                entry[0] += value
+                entry[1] += 1
+
+    def _count(self, name: str, holds: bool) -> None:
+        entry = self.judged.setdefault(name, [0, 0])
+        entry[0] += holds
+        entry[1] += 1
+
+    def _mean(self, name: str) -> float | None:
+        return self.sums[name][0] / self.sums[name][1] if name in self.sums else None
+
+    def row(self, group: tuple[str, ...]) -> Row:
+        """Return the shares."""
+        shares = {name: share(count, of) for name, (count, of) in self.judged.items()}
+        goals = None
+        if "goals" in self.sums and "goals_reached" in self.sums:
+            goals = int(self.sums["goals_reached"][0]), int(self.sums["goals"][0])
+        return Row(
+            group, share(self.safe, self.plans), self.unknown,
+            shares.get("success"), shares.get("both"), shares.get("valid"),
+            goals, self._mean("tokens"), self._mean("calls"),
+        )  # fmt: skip
+
+
+def group_of(plan: Plan, names: Iterable[str]) -> tuple[str, ...]:
+    """Return what a plan says under each name, a dash where it says nothing."""
+    return tuple(str(plan.fields.get(name, "-")) for name in names)

@@ -1,0 +1,109 @@
+"""The core works with a wing taken out, and names the wing where it is asked for."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.cli.main import COMMANDS
+from forewarn.registry import WINGS, command_module
+
+ABSENT = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name == "forewarn.wings.{wing}" or name.startswith("forewarn.wings.{wing}."):
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Absent())
+"""
+WORK = """
+import json
+from pathlib import Path
+from forewarn.cli.main import main
+folder = Path(sys.argv[1])
+config, runs, model = folder / "m.yaml", folder / "runs", folder / "m.json"
+def run(*words):
+    print(json.dumps([words[0], main([*map(str, words)])]))
+run("validate", config, "--bag", runs / "0.jsonl")
+run("learn", "-c", config, runs, "-o", model, "-q")
+run("replay", "-c", config, "-m", model, runs, "--exit-zero", "-q")
+run("tune", "-c", config, runs, "--folds", "2", "--false-alarms-per-hour", "100", "-q")
+run("compare", config, runs, "--folds", "2", "-q")
+run("report", "-c", config, "-m", model, runs, "-o", folder / "r.html", "-q")
+run("inspect", model, "-c", config, "-q")
+import forewarn.monitoring.live_session
+try:
+    import monitor_node.node
+except ModuleNotFoundError as error:
+    assert error.name.split(".")[0] not in ("forewarn", "monitor_node"), error
+print(json.dumps(["loaded", [name for name in sys.modules if name.startswith("forewarn.wings.")]]))
+"""
+MAIN = "from forewarn.cli import main\nsys.exit(main(sys.argv[1:]))"
+CONFIG = """
+rate: 10
+signals: {gap: {timeout: 1}}
+predicates: {near: gap < 2, hit: gap < 0.5}
+properties: {apart: {formula: always(not hit), horizon: 1, enter: 1}}
+"""
+
+
+def python(program: str, *words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", program, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a plain monitor file and six runs, some of which hit."""
+    found = tmp_path_factory.mktemp("plain")
+    (found / "m.yaml").write_text(CONFIG)
+    (found / "runs").mkdir()
+    for seed in range(6):
+        gaps = [abs((seed * 7 + tick * (3 + seed % 2)) % 90 - 45) / 10 for tick in range(200)]
+        lines = [json.dumps({"t": tick / 10, "gap": gap}) for tick, gap in enumerate(gaps)]
+        (found / "runs" / f"{seed}.jsonl").write_text("\n".join(lines) + "\n")
+    return found
+
+
+@pytest.mark.parametrize("wing", WINGS)
+def test_the_core_works_without_a_wing(wing: str, folder: Path) -> None:
+    done = python(ABSENT.format(wing=wing) + WORK, folder)
+    assert not done.returncode, done.stderr
+    lines: list[Any] = [json.loads(x) for x in done.stdout.splitlines() if x.startswith('["')]
+    codes = {name: code for name, code in lines if name != "loaded"}
+    tuned = codes.pop("tune")
+    assert tuned in (0, 1), "with so few recordings nothing may be recommended"
+    assert codes == dict.fromkeys(codes, 0), done.stdout + done.stderr
+    assert len(codes) == 6
+    assert dict(map(tuple, lines))["loaded"] == [], "a plain monitor loads no wing"
+
+
+@pytest.mark.parametrize("wing", WINGS)
+def test_each_command_of_a_wing_names_it_where_it_is_absent(wing: str) -> None:
+    for command in WINGS[wing].commands:
+        assert command in COMMANDS
+        assert command_module(command).DESCRIPTION
+    program = (
+        ABSENT.format(wing=wing) + "from forewarn.cli import main\nsys.exit(main(sys.argv[1:]))"
+    )
+    done = python(program, *WINGS[wing].commands[0].split(), "x")
+    assert done.returncode == 2
+    assert f"needs the wing {wing}" in done.stderr
+    assert f"forewarn/wings/{wing}" in done.stderr
+
+
+def test_a_signal_with_rules_about_plans_names_the_wing(tmp_path: Path) -> None:
+    config = tmp_path / "m.yaml"
+    (tmp_path / "rules.yaml").write_text("rules: {}\n")
+    config.write_text(
+        "clock: steps\nsignals: {plan: {rules: rules.yaml}}\npredicates: {bad: plan != ''}\n"
+        "properties: {safe: {formula: always(not bad), horizon: 1}}\n"
+    )
+    done = python(ABSENT.format(wing="plans") + MAIN, "validate", config)
+    assert done.returncode == 2
+    assert "a signal with rules about plans needs the wing plans" in done.stdout + done.stderr
