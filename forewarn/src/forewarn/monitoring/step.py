@@ -16,8 +16,7 @@ from forewarn.monitoring.branches import advance
 from forewarn.monitoring.policy import RESTING, waits
 from forewarn.monitoring.property_step import Moment, PropertyState, inactive, is_steady, judge
 from forewarn.monitoring.verdict import PropertyVerdict, Verdict
-from forewarn.signals.snapshots import Failure, Snapshot, singly
-from forewarn.states.abstraction import identical
+from forewarn.signals.snapshots import Failure, Snapshot, identical, singly
 from forewarn.states.fresh import clear_ways
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ conditions the type of processor may decide.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from forewarn.expressions.syntax import Expression
 from forewarn.expressions.values import Unknown
-from forewarn.signals.snapshots import ABSENT, Ahead, Failure, Snapshot
+from forewarn.signals.snapshots import ABSENT, Ahead, Failure, Snapshot, identical
 from forewarn.signals.sources import SourceSignal, stored_value
 from forewarn.states.ahead import Outlook
 from forewarn.states.danger.fit import DangerFit
@@ -61,11 +60,6 @@ class Past(NamedTuple):
     def after(self, repeats: int) -> Past:
         """Return what the last of some ticks leaves that are the same."""
         return self._replace(tick=self.tick + repeats) if repeats else self
-
-
-def identical(one: Any, other: Any) -> bool:
-    """Tell whether two values are the same to the last bit; False may be wrong, True is not."""
-    return pickle.dumps(one) == pickle.dumps(other)
 
 
 class Seen(NamedTuple):
