@@ -126,4 +126,5 @@ def parse(names: tuple[str, ...], terminals: tuple[str, ...], content: Mapping[s
     return Zones(names, terminals)
 
 
-KINDS["zones"] = Kind(build, parse)
+KIND = Kind(build, parse)
+KINDS["zones"] = KIND

@@ -3,17 +3,27 @@
 A wing is a folder of ``forewarn.wings`` with its code and its commands. The core names what belongs
 to each wing, and imports it when that is asked for. So a wing can be taken out: whoever asks for
 what it does is told which one is missing.
+
+Other packages add to Forewarn by entry points, each named as a monitor file or a shell names it::
+
+    [options.entry_points]
+    forewarn.state_kinds =
+        zones = my_package.zones:KIND
 """
 
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.metadata import entry_points
 from types import MappingProxyType, ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from forewarn.errors import MissingWingError
+from forewarn.errors import InputError, MissingWingError
 
 PACKAGE = "forewarn.wings"
+STATE_KINDS = "forewarn.state_kinds"
+ACTUATORS, ACTUATOR_SECTIONS = "forewarn.actuators", "forewarn.actuator_sections"
+COMMANDS = "forewarn.commands"
 _TO_MODULE = str.maketrans(" -", "__")
 
 
@@ -61,10 +71,20 @@ def command_module(name: str) -> ModuleType:
     ------
     MissingWingError
         If it belongs to a wing that is not installed; names the wing.
+    InputError
+        If it is another package's and does not load.
     """
     wing, module = wing_of(name), name.translate(_TO_MODULE)
     if wing is None:
-        return import_module(f"forewarn.cli.{module}_command")
+        try:
+            return import_module(f"forewarn.cli.{module}_command")
+        except ModuleNotFoundError as error:
+            if error.name != f"forewarn.cli.{module}_command":
+                raise
+            found: ModuleType | None = extension(COMMANDS, name)
+            if found is None:
+                raise
+            return found
     return part(wing, f"commands.{module}", f"the command {name}")
 
 
@@ -91,3 +111,28 @@ def part(wing: str, module: str, asked: str) -> ModuleType:
             f"{asked} needs the wing {wing} ({WINGS[wing].purpose}), which is not installed",
             accepted=f"an installation with the folder {PACKAGE.replace('.', '/')}/{wing}",
         ) from error
+
+
+def extensions(group: str) -> list[str]:
+    """Return the names that other packages add to a group of entry points, rising."""
+    return sorted({point.name for point in entry_points(group=group)})
+
+
+def extension(group: str, name: str) -> Any | None:
+    """Return what another package adds under a name; None if none does.
+
+    Raises
+    ------
+    InputError
+        If it does not load; names the package.
+    """
+    for point in entry_points(group=group):
+        if point.name == name:
+            try:
+                return point.load()
+            except Exception as error:  # whatever another package's import raises
+                raise InputError(
+                    f"{name!r} of {group} ({point.value}) does not load: {error!r}",
+                    accepted="a package that can be imported here",
+                ) from error
+    return None

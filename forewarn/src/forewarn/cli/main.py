@@ -16,7 +16,8 @@ from types import ModuleType
 
 from forewarn.cli.interrupt import Interrupt
 from forewarn.errors import ForewarnError, MissingWingError, NotBuiltError
-from forewarn.registry import command_module
+from forewarn.registry import COMMANDS as EXTENSIONS
+from forewarn.registry import command_module, extensions
 from forewarn.threads import compute_in_one_thread
 
 FINE, FINDINGS, INPUT_ERROR, INTERRUPTED = 0, 1, 2, 130
@@ -209,9 +210,16 @@ def _parse(given: Sequence[str]) -> tuple[argparse.Namespace, ModuleType]:
 
 
 def _named(words: Sequence[str]) -> list[str]:
-    """Return the commands that occur: no other module is imported, so --help does not wait."""
+    """Return the commands that occur: no other module is imported, so --help does not wait.
+
+    Only a first word that no command of ours has is looked for in other packages.
+    """
     pairs = (" ".join(pair) for pair in pairwise(words))
-    return [name for name in (*words, *pairs) if name in COMMANDS]
+    found = [name for name in (*words, *pairs) if name in COMMANDS]
+    first = words[0] if words else "-"
+    if first.startswith("-") or first in GROUPS or found:
+        return found
+    return [first] if first in extensions(EXTENSIONS) else []
 
 
 def build_parser(complete: Sequence[str] = tuple(COMMANDS)) -> Parser:
@@ -231,7 +239,8 @@ def build_parser(complete: Sequence[str] = tuple(COMMANDS)) -> Parser:
         child = commands.add_parser(group, help=summary, description=summary)
         child.set_defaults(asked=child)
         groups[group] = child.add_subparsers(metavar="COMMAND", help="one of these")
-    for name, summary in COMMANDS.items():
+    others = {name: "of another package" for name in complete if name not in COMMANDS}
+    for name, summary in {**COMMANDS, **others}.items():
         group, _, word = name.rpartition(" ")
         siblings = groups.get(group, commands)
         if name not in complete:

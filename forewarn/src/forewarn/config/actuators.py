@@ -6,13 +6,14 @@ Only names and numbers; what is done with them lies in `monitor_node`.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from forewarn.config.actions import Stop
 from forewarn.config.fields import Finite, Positive, Section, default
 from forewarn.config.signals import Expr
+from forewarn.registry import ACTUATOR_SECTIONS, extension
 
 TOPIC = re.compile(r"/?([A-Za-z_][A-Za-z0-9_]*)(/[A-Za-z_][A-Za-z0-9_]*)*\Z")
 
@@ -344,6 +345,17 @@ class TwistSpec(Section):
         return self
 
 
+def _read(section: type[Section], name: str, value: Any) -> Section:
+    """Return the section of another package's actuator; its problems name their keys."""
+    try:
+        return section.model_validate({} if value is None else value)
+    except ValidationError as error:
+        told = (
+            "".join(f".{key}" for key in one["loc"]) + f": {one['msg']}" for one in error.errors()
+        )
+        raise ValueError("; ".join(f"{name}{text}" for text in told)) from error
+
+
 class ActuatorsSpec(Section):
     """The interfaces through which the node intervenes; none unless named.
 
@@ -351,11 +363,30 @@ class ActuatorsSpec(Section):
     ----------
     autoware, nav2, twist : AutowareSpec, Nav2Spec, TwistSpec or None
         One section for each.
+    others : mapping of str to Section
+        Those that other packages add, as entry points of ``forewarn.actuator_sections``. Their keys
+        stand beside `twist` in the file.
     """
 
     autoware: AutowareSpec | None = None
     nav2: Nav2Spec | None = None
     twist: TwistSpec | None = None
+    others: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_others(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "others" in given:
+            return given
+        added = {
+            name: section
+            for name in given.keys() - cls.model_fields.keys()
+            if (section := extension(ACTUATOR_SECTIONS, name)) is not None
+        }
+        if not added:
+            return given
+        own = {name: value for name, value in given.items() if name not in added}
+        return {**own, "others": {name: _read(added[name], name, given[name]) for name in added}}
 
     @model_validator(mode="after")
     def _named_means_meant(self) -> ActuatorsSpec:

@@ -1,4 +1,6 @@
-"""The kinds of states that a monitor file can ask for: one line for each.
+"""The kinds of states that a monitor file can ask for: one line for each of ours.
+
+Other packages add a `Kind` as an entry point of the group ``forewarn.state_kinds``.
 
 A monitor file says ``states: {kind: NAME, ...}``; what else stands there belongs to the kind. A
 model file says which kind its states are of, and keeps what `StateSpace.content` gives.
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from forewarn.config.fields import Section
 from forewarn.config.file import MonitorSpec
 from forewarn.errors import ConfigError, ModelError
+from forewarn.registry import STATE_KINDS, extension, extensions
 from forewarn.states.danger.fit import DangerFit
 from forewarn.states.interface import PREDICATES, StateSpace
 from forewarn.states.predicates.compile import build_abstraction
@@ -85,13 +88,13 @@ def build_states(
     ConfigError
         If the kind is unknown, or the file wrong; all findings at once.
     """
-    kind = KINDS.get(spec.states.kind)
+    kind = _kind(spec.states.kind)
     if kind is None:
         raise ConfigError(
             f"{spec.states.kind!r} is no kind of states",
             file=spec.file,
             key="states.kind",
-            accepted=", ".join(KINDS),
+            accepted=", ".join(_names()),
         )
     if spec.learning.regrow is not None and (spec.states.kind == PREDICATES or spec.action is None):
         raise ConfigError(
@@ -117,6 +120,16 @@ def parse_states(
     kind: str, predicates: Names, terminals: Names, content: Mapping[str, Any]
 ) -> StateSpace:
     """Return the states of a model file; raises ModelError."""
-    if kind not in KINDS:
-        raise ModelError(f"{kind!r} is no kind of states", key="kind", accepted=", ".join(KINDS))
-    return KINDS[kind].parse(predicates, terminals, content)
+    found = _kind(kind)
+    if found is None:
+        raise ModelError(f"{kind!r} is no kind of states", key="kind", accepted=", ".join(_names()))
+    return found.parse(predicates, terminals, content)
+
+
+def _kind(name: str) -> Kind | None:
+    """Return a kind by its name: one of ours, or one that another package adds."""
+    return KINDS.get(name) or extension(STATE_KINDS, name)
+
+
+def _names() -> list[str]:
+    return [*KINDS, *extensions(STATE_KINDS)]

@@ -1,4 +1,8 @@
-"""The actuators that a monitor file names, as one."""
+"""The actuators that a monitor file names, as one.
+
+Other packages add theirs by two entry points: the section of the monitor file
+(``forewarn.actuator_sections``), and a module as `module` returns it (``forewarn.actuators``).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from rclpy.node import Node
 
 from forewarn.config.actuators import ActuatorsSpec
 from forewarn.monitoring.intervention import Request
+from forewarn.registry import ACTUATORS, extension
 from forewarn_ros.status import Severity, Status
 from monitor_node.actuators.dead_man import unwatched
 from monitor_node.actuators.interface import NOTHING, Actuator, Demand, demand_of
@@ -23,8 +28,8 @@ POLL_PERIOD = 0.1
 
 def named(spec: ActuatorsSpec) -> dict[str, Any]:
     """Return the sections that the monitor file names."""
-    found = {name: getattr(spec, name) for name in type(spec).model_fields}
-    return {name: section for name, section in found.items() if section is not None}
+    found = {name: getattr(spec, name) for name in type(spec).model_fields if name != "others"}
+    return {name: section for name, section in found.items() if section is not None} | spec.others
 
 
 def module(name: str) -> Any:
@@ -32,7 +37,8 @@ def module(name: str) -> Any:
 
     It has the `INTERFACES` that must be installed, and the class, `ACTUATOR`.
     """
-    return import_module(f"monitor_node.actuators.{name}")
+    found = extension(ACTUATORS, name)
+    return import_module(f"monitor_node.actuators.{name}") if found is None else found
 
 
 def check_messages(spec: ActuatorsSpec) -> None:
