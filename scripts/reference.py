@@ -51,6 +51,7 @@ MORE = {
     "SignalSpec.frame": "#poses-of-frames",
     "SignalSpec.value": "../expressions.md",
     "SignalSpec.where": "#topics-with-several-publishers",
+    "SignalSpec.within": "#events-shorter-than-a-tick",
     "SignalSpec.timeout": "../design/clock.md#ages",
     "SignalSpec.rules": "../howto/plans.md#what-a-rule-may-say",
     "PropertySpec.formula": "../properties.md",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,8 @@ def test_a_free_running_session_replays_to_the_same_bits(
     play(probe, bag=bag, rate=3.0, wait_for_monitor=True)
     assert process.stop() == 0
     assert check_record(record) >= 30
+    told = probe.values("signals")["read in part"]
+    assert re.search(r"of a tick \(10 Hz\) is read of .*/world/odometry \(\d+", told)
     with open_recording(record) as recording:
         assert recording.topics["/world/odometry"].count > 300
         assert not recording.warnings
@@ -242,3 +245,38 @@ def test_an_existing_file_is_not_recorded_over_and_keeps_nobody_from_monitoring(
 def test_a_foreign_file_is_no_record(world: Path) -> None:
     with pytest.raises(Exception, match="is no record of a monitor"):
         check_record(world / "bag.mcap")
+
+
+@pytest.mark.parametrize("lockstep", [True, False])
+def test_all_messages_of_a_tick_count_live_as_in_replay(
+    start: Start, probe: Probe, world: Path, tmp_path: Path, lockstep: bool
+) -> None:
+    config, record = tmp_path / "monitor.yaml", tmp_path / "record.mcap"
+    changed = MONITOR.replace("value: twist.twist.linear.x\n", PLAIN + "    within: min\n")
+    config.write_text(changed.replace("predicates:\n", COUNTED).replace("moving:", MANY))
+    process = start(
+        config=str(config), model="", use_sim_time=lockstep, record=str(record), queue_depth=1
+    )
+    bag, rate = str(world / "bag.mcap"), 0.0 if lockstep else 3.0
+    play(probe, bag=bag, lockstep=lockstep, rate=rate, wait_for_monitor=True)
+    expected = offline(config, None, world / "bag.mcap")
+    if lockstep:
+        probe.wait(lambda: 2 * len(probe.risks) >= len(expected), "the last verdicts")
+        assert published(probe.risks) == expected
+        assert "read in part" not in probe.values("signals")  # the distance comes at 10 Hz
+        config.write_text(changed.replace("within: min", "within: last"))
+        assert offline(config, None, world / "bag.mcap") != expected
+    assert process.stop() == 0
+    assert check_record(record) >= 30
+
+
+PLAIN = "value: twist.twist.linear.x\n"
+COUNTED = """\
+  fast:
+    topic: /world/odometry
+    type: nav_msgs/msg/Odometry
+    value: twist.twist.linear.x > 2.9
+    within: count
+predicates:
+"""
+MANY = "many: fast > 3\n  moving:"

@@ -9,11 +9,14 @@ from typing import Any
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.signals.clock import NANOSECONDS
+from forewarn.signals.within import told_of_faster
 from forewarn_ros.status import Severity, Status
 from monitor_node.findings import findings
 from monitor_node.inputs import Input
 from monitor_node.runtime import Runtime
 
+COUNTED_FOR = 5.0
+"""Seconds after which it is said how often messages come."""
 DEFAULT_TIMEOUT = 1.0
 """Seconds for which a signal may have no number whose messages may stay away for ever."""
 
@@ -312,6 +315,8 @@ def _signal_status(runtime: Runtime, numberless: Mapping[str, float]) -> Status:
     counters = runtime.watch.session.feed.counters
     values |= {"out of order": counters.out_of_order, "unexpected": counters.unexpected}
     values |= {f"note {i}": n for i, n in enumerate(runtime.watch.session.feed.notes, 1)}
+    if told := told_of_faster(runtime.watch.spec, _rates(runtime)):
+        values["read in part"] = told
     values |= _stale(runtime)
     if runtime.latest is None:
         return Status("signals", Severity.WARN, "no tick has been evaluated yet", values)
@@ -333,6 +338,14 @@ def _signal_status(runtime: Runtime, numberless: Mapping[str, float]) -> Status:
             level = Severity.ERROR
         return Status("signals", level, f"unknown: {', '.join(unknown)}", values)
     return Status("signals", Severity.OK, "all known", values)
+
+
+def _rates(runtime: Runtime) -> dict[str, float]:
+    """Return how many messages of each topic have come in a second, after some seconds."""
+    pacer = runtime.pacer
+    seconds = 0.0 if pacer.last is None else pacer.clock.duration(pacer.last - pacer.first)
+    inputs = runtime.inputs.inputs if seconds >= COUNTED_FOR else ()
+    return {one.topic: one.received / seconds for one in inputs}
 
 
 def _record_status(runtime: Runtime) -> Status:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,6 +24,8 @@ from monitor_node.qos import Quality, follow, missing, offered, profile
 
 ARRIVALS = "input/arrivals"
 ARRIVALS_DEPTH = 1000
+WHOLE_DEPTH = 1000
+"""Messages that wait of a topic of which all count: with so many, some may have been dropped."""
 
 
 class Taken(NamedTuple):
@@ -134,6 +136,9 @@ class Inputs:
         Message type of each topic; empty where the publishers say it.
     depth : int
         Messages that may wait on each topic between two ticks.
+    whole : collection of str
+        Topics of which every message counts. Where some may have been dropped, one that cannot be
+        read stands in their place.
     fixed : callable
         Gives the prescribed reliability and durability of a topic, None where it follows.
     told : bool
@@ -153,9 +158,11 @@ class Inputs:
         fixed: Callable[[str], tuple[bool | None, bool | None]],
         *,
         told: bool = True,
+        whole: Collection[str] = (),
     ) -> None:
         self._node = node
         self._depth = depth
+        self._whole = frozenset(whole)
         self._told = told
         self.inputs = tuple(
             Input(topic, kind, message_class(kind, topic=topic) if kind else None, fixed(topic))
@@ -207,6 +214,10 @@ class Inputs:
                 continue
             messages = list(_take(topic_input.subscription, topic_input.message_class, raw=True))
             topic_input.received += len(messages)
+            if topic_input.topic in self._whole and len(messages) >= self._depth_of(
+                topic_input.topic
+            ):
+                messages[0] = b"", messages[0][1]
             known = times.get(topic_input.name, [])
             arrivals = ([None] * len(messages) + known)[len(known) :]
             found += [
@@ -249,6 +260,9 @@ class Inputs:
                 self._subscribe(topic_input)
         return changes
 
+    def _depth_of(self, topic: str) -> int:
+        return max(self._depth, WHOLE_DEPTH) if topic in self._whole else self._depth
+
     def _known(self, topic_input: Input) -> bool:
         """Tell whether the type of a topic is known, and can be used here."""
         if not topic_input.type and topic_input.publishers:
@@ -273,7 +287,7 @@ class Inputs:
             topic_input.message_class,
             topic_input.topic,
             _never_called,
-            profile(topic_input.quality, self._depth),
+            profile(topic_input.quality, self._depth_of(topic_input.topic)),
             raw=True,
         )
         own = [

@@ -202,6 +202,7 @@ class MonitorNode(ReportingNode):
             topics,
             self._value("queue_depth"),
             functools.partial(parameters.fixed_quality, self),
+            whole=[s.topic for s in self.watch.spec.signals.values() if s.topic and s.reads_all],
         )
         self.runtime = Runtime(
             self.watch,

@@ -11,7 +11,7 @@ from forewarn.logic.specification import CompiledSpec
 from forewarn.messages.definitions import MessageType, installed_message_type
 from forewarn.messages.extraction import compile_extractor
 from forewarn.messages.foreign import foreign_type
-from forewarn.signals.channels import check_condition
+from forewarn.signals.channels import check_choice
 from forewarn.signals.frames import value_type
 from forewarn.states.kind_check import Misuse, find_misuse
 
@@ -66,7 +66,7 @@ def check_fields(compiled: CompiledSpec, types: dict[str, MessageType]) -> Itera
         for note in extractor.notes:
             yield warning(compiled.spec, key, note)
         try:
-            check_condition(mtype, source)
+            check_choice(mtype, source)
         except FieldError as error:
             yield Finding("error", str(error.located(file=compiled.spec.file)))
     yield from _kinds(compiled, types)

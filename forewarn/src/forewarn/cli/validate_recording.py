@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ from forewarn.recordings.registry import open_recording
 from forewarn.recordings.traces import JsonTrace
 from forewarn.signals.clock import two_times
 from forewarn.signals.stamps import clock_gap, stamp_reader
+from forewarn.signals.within import told_of_faster
 
 
 def against_recording(compiled: CompiledSpec, bag: Path) -> Iterator[Finding]:
@@ -73,12 +75,14 @@ def _damage(
     stamped = compiled.spec.time == "stamp"
     stamps = {topic: stamp_reader(mtype) for topic, mtype in types.items() if stamped}
     far: dict[str, str] = {}
+    counts: Counter[str] = Counter()
     if compiled.abstraction.clock.timed and two_times(recording.start_ns, recording.end_ns):
         told = "its times are of two clocks, simulated time (or time since a start) and system time"
         accepted = "a part with one of them: --from and --to"
         yield Finding("error", str(InputError(told, file=recording.path, accepted=accepted)))
     try:
         for time_ns, topic, payload in recording.read(types if recording.topics else None):
+            counts[topic] += 1
             read = stamps.get(topic)
             if read is not None and topic not in far:
                 with suppress(DecodeError):
@@ -86,6 +90,9 @@ def _damage(
                         far[topic] = told
     except RecordingError as error:
         yield Finding("error", str(error.located(file=recording.path)))
+    rates = {topic: n / recording.duration for topic, n in counts.items() if recording.duration}
+    if told := told_of_faster(compiled.spec, rates):
+        yield Finding("note", f"{recording.path}: {told}")
     for text in (*recording.warnings, *(f"{topic}: {told}" for topic, told in far.items())):
         yield Finding("warning", f"{recording.path}: {text}")
 

@@ -76,6 +76,10 @@ class SignalSpec(Section):
     where : str or None
         Condition over the message's fields: only messages for which it holds count, for value and
         age alike. What is unknown does not hold.
+    within : str
+        Which messages of a tick count. ``last``: the newest; the others are not read. ``max``,
+        ``min``: the greatest or smallest value of them. ``any``: true if it is true in one of
+        them. ``count``: in how many of them it is true, or not 0.
     timeout : float
         Seconds after which a value is unknown, counted from its arrival (or stamp) to the tick, not
         in whole ticks. ``never`` suits topics that speak only when something changes. Where not
@@ -101,6 +105,7 @@ class SignalSpec(Section):
     frame: FrameSpec | None = None
     value: Expr | None = None
     where: Expr | None = None
+    within: Literal["last", "max", "min", "any", "count"] = "last"
     timeout: Limit | None = None
     default: VALUE | None = None
     stale: Literal["worst", "hold", "ignore"] = "worst"
@@ -123,6 +128,11 @@ class SignalSpec(Section):
             raise ValueError(f"value is missing: an expression over {told}")
         if self.where is not None and (self.source is None or self.frame is not None):
             raise ValueError("where chooses among messages: it belongs to a signal with a topic")
+        if self.within != "last" and (self.topic is None or self.rules is not None):
+            raise ValueError(
+                f"within: {self.within} takes the messages of a topic together: it belongs to a "
+                "signal with a topic, and to no plan"
+            )
         if self.is_derived and self.model_fields_set & {"timeout", "default", "stale"}:
             raise ValueError("timeout, default and stale belong to signals that arrive")
         if self.rules is not None and (self.is_derived or self.channel is not None):
@@ -145,6 +155,16 @@ class SignalSpec(Section):
     def reads(self, topic: str) -> bool:
         """Tell whether the signal is read from a topic or channel."""
         return topic == self.source or (self.frame is not None and topic == self.frame.static)
+
+    @property
+    def reads_all(self) -> bool:
+        """Tell whether every message of a tick counts."""
+        return self.within != "last"
+
+    @property
+    def reads_last(self) -> bool:
+        """Tell whether messages of a tick are left out without anybody having said so."""
+        return self.topic is not None and "within" not in self.model_fields_set
 
     @property
     def is_derived(self) -> bool:

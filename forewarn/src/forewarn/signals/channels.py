@@ -14,12 +14,14 @@ from forewarn.messages.blocks import BlockExtractor, block_extractor
 from forewarn.messages.definitions import MessageType
 from forewarn.messages.extraction import compile_extractor
 from forewarn.messages.inference import infer
-from forewarn.messages.kinds import NUMBER, describe
+from forewarn.messages.kinds import NUMBER, Kind, describe
 from forewarn.signals.clock import Payload
 from forewarn.signals.sources import SourceSignal, extractor_of, stored_value
 from forewarn.signals.stamps import stamp_reader
 
 NEVER = -(1 << 62)
+MOST_PENDING = 10_000
+"""Messages that wait where all of a tick count; with more, the oldest are unknown."""
 Decode = Callable[[Payload], "list[Any]"]
 
 
@@ -40,8 +42,11 @@ class Channel:
         Makes what decodes many messages at once, for recordings.
     condition : int or None
         Which condition of the topic tells those messages; None for all.
+    every : bool
+        All messages of a tick count, and not only the newest.
     pending : deque of (visible tick, moment in ns, payload)
-        The newest payload for each tick that is still to come, or why it is not believed.
+        The newest payload for each tick that is still to come, or all of them; or why it is not
+        believed.
     """
 
     topic: str
@@ -49,15 +54,29 @@ class Channel:
     decode: Decode
     many: Callable[[], BlockExtractor | None]
     condition: int | None = None
+    every: bool = False
     pending: deque[tuple[int, int, Payload | DecodeError]] = field(default_factory=deque)
     newest_ns: int = NEVER
 
-    def take(self, tick: int) -> Taken | None:
-        """Take what belongs to a tick or to earlier ones, and return the newest of it."""
-        pending, found = self.pending, None
+    def put(self, visible: int, moment: int, payload: Payload | DecodeError) -> None:
+        """Have a payload wait for the tick that sees it."""
+        pending = self.pending
+        while pending and pending[-1][0] >= visible and not self.every:
+            pending.pop()
+        pending.append((visible, moment, payload))
+        if self.every and len(pending) > MOST_PENDING:
+            pending.popleft()
+            lost = DecodeError(f"more than {MOST_PENDING:,} messages came for a tick")
+            pending[0] = *pending[0][:2], lost
+
+    def take(self, tick: int) -> Sequence[Taken]:
+        """Take what belongs to a tick or to earlier ones, and return what of it counts."""
+        pending, found = self.pending, list[Taken]()
         while pending and pending[0][0] <= tick:
-            found = pending.popleft()
-        return None if found is None else Taken(self, found[1], found[2])
+            if found and not self.every:
+                found.pop()
+            found.append(Taken(self, *pending.popleft()))
+        return found
 
     @cached_property
     def at_once(self) -> BlockExtractor | None:
@@ -66,9 +85,10 @@ class Channel:
 
 
 class Taken(NamedTuple):
-    """What a tick takes of a channel: a payload, and the moment that it counts from."""
+    """What a tick takes of a channel: a payload, its own tick, and what it counts from."""
 
     channel: Channel
+    visible: int
     moment_ns: int
     payload: Payload | DecodeError
 
@@ -176,25 +196,27 @@ def build_topics(
 def _topic(
     name: str, mtype: MessageType, members: list[Member], notes: list[str], *, stamped: bool
 ) -> Topic:
-    groups: dict[str, list[Member]] = {}
+    groups: dict[tuple[str, bool], list[Member]] = {}
     for member in members:
-        where = member.source.where
-        groups.setdefault("" if where is None else normal_form(where), []).append(member)
-    conditions: list[Expression] = []
+        where, every = member.source.where, member.source.within != "last"
+        key = "" if where is None else normal_form(where), every
+        groups.setdefault(key, []).append(member)
+    conditions: dict[str, Expression] = {}
     channels = []
-    for group in groups.values():
+    for (text, every), group in groups.items():
         place, where = None, group[0].source.where
+        for member in group:
+            check_choice(mtype, member.source)
         if where is not None:
-            check_condition(mtype, group[0].source)
-            place = len(conditions)
-            conditions.append(where)
+            conditions.setdefault(text, where)
+            place = [*conditions].index(text)
         extractor = extractor_of(mtype, [source for _, source in group])
         notes += [f"{name}: {note}" for note in extractor.notes]
         slots = tuple(member.slot for member in group)
         wanted = [member.source.expression for member in group]
         many = partial(block_extractor, mtype, [one for one in wanted if one is not None])
-        channels.append(Channel(name, slots, extractor, many, place))  # type: ignore[arg-type]
-    choose = compile_extractor(mtype, conditions) if conditions else None
+        channels.append(Channel(name, slots, extractor, many, place, every))  # type: ignore[arg-type]
+    choose = compile_extractor(mtype, [*conditions.values()]) if conditions else None
     notes += [f"{name}: {note}" for note in (choose.notes if choose is not None else ())]
     stamp = stamp_reader(mtype) if stamped else None
     if stamped and stamp is None:
@@ -202,16 +224,27 @@ def _topic(
     return Topic(tuple(channels), stamp, choose)  # type: ignore[arg-type]
 
 
-def check_condition(mtype: MessageType, source: SourceSignal) -> None:
-    """Check that messages of a type can be chosen by a signal's condition; raises FieldError."""
-    if source.where is None:
-        return
-    key = f"signals.{source.name}.where"
+def check_choice(mtype: MessageType, source: SourceSignal) -> None:
+    """Check what chooses among messages of a type, or takes several together: FieldError."""
+    if source.where is not None:
+        kind = _kind(mtype, source.where, f"signals.{source.name}.where")
+        if kind != NUMBER:
+            raise FieldError(
+                f"{describe(kind)} is neither true nor false, in {shown(source.where.source)}",
+                key=f"signals.{source.name}.where",
+                accepted="a condition: child_frame_id == 'base_link', or any(...) of several",
+            )
+    if source.within != "last" and source.expression is not None:
+        kind = _kind(mtype, source.expression, f"signals.{source.name}.value")
+        if kind != NUMBER:
+            raise FieldError(
+                f"within: {source.within} of {describe(kind)}, "
+                f"in {shown(source.expression.source)}",
+                key=f"signals.{source.name}.value",
+                accepted="a number or a condition, or within: last",
+            )
+
+
+def _kind(mtype: MessageType, expression: Expression, key: str) -> Kind:
     with located(FieldError, key=key):
-        kind = infer(source.where, mtype.struct).kind
-    if kind != NUMBER:
-        raise FieldError(
-            f"{describe(kind)} is neither true nor false, in {shown(source.where.source)}",
-            key=key,
-            accepted="a condition: child_frame_id == 'base_link', or any(...) of several",
-        )
+        return infer(expression, mtype.struct).kind

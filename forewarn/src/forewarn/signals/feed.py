@@ -1,7 +1,7 @@
 """From messages as they arrive to the snapshot of a tick.
 
 A message is decoded only if it is the newest of its tick, of those that a signal means: the others
-are never looked at, or only to tell whether they are meant.
+are never looked at, or only to tell whether they are meant. With `within`, all are decoded.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from forewarn.signals.channels import (
     decoded,
     one_decoded,
 )
-from forewarn.signals.clock import NANOSECONDS, Clock, Payload, Samples
+from forewarn.signals.clock import Clock, Payload, Samples
 from forewarn.signals.frames import Found, build_frames
+from forewarn.signals.gaps import telling_gaps
 from forewarn.signals.snapshots import Aged, Failure, Snapshot, StaleSignal
 from forewarn.signals.sources import SourceSignal, stored_value
 from forewarn.signals.stamps import APART_NS, clock_gap, not_yet
+from forewarn.signals.within import Within
 
 if TYPE_CHECKING:
     from forewarn.messages.definitions import MessageType
@@ -38,8 +40,6 @@ BLOCK = 256
 """Moments: more gain little, and their arrays leave the processor's cache."""
 BLOCK_BYTES = 1 << 24
 """Of messages that wait to be decoded."""
-LONG_GAP_NS = 600 * NANOSECONDS
-"""A time without any message that is told."""
 
 
 class Due(NamedTuple):
@@ -52,7 +52,7 @@ class Due(NamedTuple):
     time_ns : int
         When it was.
     takes : list of Taken
-        Of each topic.
+        Of each topic: the newest message, or all of them in their order.
     poses : list of (tuple, sequence of Found)
         What was refused of each tree of transforms, and the poses in it.
     given : list of mapping
@@ -135,6 +135,11 @@ class Feed:
 
     def reset(self) -> None:
         """Forget everything that arrived."""
+        self._within = {
+            slot: Within(source.within)
+            for slot, source in enumerate(self._sources)
+            if source.within != "last"
+        }
         self._values: list[Any] = [None] * len(self._sources)
         self._moments = [NEVER] * len(self._sources)
         self._external.clear()
@@ -200,10 +205,7 @@ class Feed:
             return
         channel.newest_ns = moment
         visible = self._visible(arrival, moment)
-        pending = channel.pending
-        while pending and pending[-1][0] >= visible:
-            pending.pop()
-        pending.append((visible, moment, payload))
+        channel.put(visible, moment, payload)
 
     def _visible(self, arrival: int, moment: int) -> int:
         """Return the tick that sees what arrived then and counts from some moment."""
@@ -275,7 +277,7 @@ class Feed:
 
     def _due(self, tick: int) -> Due:
         """Take what belongs to a tick or to earlier ones."""
-        takes = [found for one in self._channels if (found := one.take(tick)) is not None]
+        takes = [taken for one in self._channels for taken in one.take(tick)]
         poses = [(tuple(one.take(tick)), one.poses()) for one in self._frames]
         given: list[Mapping[str, tuple[int, Any]]] = []
         while self._external and self._external[0][0] <= tick:
@@ -297,6 +299,8 @@ class Feed:
             self._put_poses(refused, found, due.now_ns, failures)
         for given in due.given:
             self._take_external(given)
+        for slot, within in self._within.items():
+            self._values[slot] = within.at(due.tick)
         values: list[Any] = []
         stale: list[StaleSignal] = []
         ignored: list[bool] = []
@@ -361,12 +365,15 @@ class Feed:
             values = [None] * len(channel.slots)
         else:
             self.counters.decoded += 1
-            if isinstance(values, tuple) and not self._readers:
+            if isinstance(values, tuple) and not self._readers and not channel.every:
                 for slot, value in zip(channel.slots, values, strict=True):
                     self._values[slot] = value
                     self._moments[slot] = take.moment_ns
                 return
         self._store(channel.slots, values, take.moment_ns, failures)
+        if channel.every:
+            for slot in channel.slots:
+                self._within[slot].add(take.visible, self._values[slot])
 
     def _store(
         self, slots: Sequence[int], values: Sequence[Any], moment: int, failures: list[Failure]
@@ -396,6 +403,8 @@ class Feed:
 
     def _stored(self, slot: int, value: Any) -> Any:
         found = stored_value(value)
+        if slot in self._within:
+            return self._within[slot].alone(found)
         reader = self._readers.get(self._sources[slot].name) if self._readers else None
         return found if reader is None or found is None else reader(found)
 
@@ -414,21 +423,5 @@ class Feed:
 
     def stretches(self, samples: Samples, start_ns: int, end_ns: int) -> Iterator[range]:
         """Take recorded samples and yield moments when they are due; see `Moments.play`."""
-        told = self._telling_gaps(samples) if self.clock.timed else samples
+        told = telling_gaps(samples, self.notes) if self.clock.timed else samples
         return self.moments.play(told, start_ns, end_ns, self.accept)
-
-    def _telling_gaps(self, samples: Samples) -> Iterator[tuple[int, str, Payload]]:
-        """Yield the samples, and note at their end how long nothing arrived, if it was long."""
-        newest: int | None = None
-        gaps = []
-        for sample in samples:
-            if newest is not None and sample[0] - newest >= LONG_GAP_NS:
-                gaps.append(sample[0] - newest)
-            newest = sample[0] if newest is None else max(newest, sample[0])
-            yield sample
-        if gaps:
-            more = f" at the longest, in {len(gaps)} gaps" if len(gaps) > 1 else ""
-            self.notes.append(
-                f"nothing arrives for {max(gaps) / NANOSECONDS:,.0f} s{more}: the ticks in "
-                "between are unknown; cut the recording where it pauses"
-            )

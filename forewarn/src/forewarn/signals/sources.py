@@ -34,6 +34,8 @@ class SourceSignal:
         Holds for the messages that are meant; None for all of the topic.
     frame : FrameSpec or None
         The signal is a value of this pose, and `topic` is that of its transforms.
+    within : str
+        Which messages of a tick count: ``last``, or all of them as `within.TOGETHER` says.
     """
 
     name: str
@@ -45,6 +47,7 @@ class SourceSignal:
     stale: str = "worst"
     where: Expression | None = None
     frame: FrameSpec | None = None
+    within: str = "last"
 
     @property
     def by_platform(self) -> bool:

@@ -227,6 +227,7 @@ class _Builder:
             signal.stale,
             None if signal.where is None else self._parse(signal.where, f"signals.{name}.where"),
             signal.frame,
+            signal.within,
         )
 
     def _derivation_order(self, derived: Mapping[str, Expression]) -> list[str]:

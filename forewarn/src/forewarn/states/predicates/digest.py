@@ -104,6 +104,7 @@ def _signal(spec: MonitorSpec, parsed: Mapping[str, Expression], name: str) -> l
         *([signal.stale] if signal.stale != "worst" else []),
         *(["frame", *vars(signal.frame).values()] if signal.frame is not None else []),
         *(["where", normal_form(parse_expression(signal.where))] if signal.where else []),
+        *(["within", signal.within] if signal.within != "last" else []),
         # Not what the rules say: a model may serve under others, as it serves on another map.
         *(["rules"] if signal.rules is not None else []),
     ]
