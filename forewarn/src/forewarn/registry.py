@@ -13,12 +13,15 @@ Other packages add to Forewarn by entry points, each named as a monitor file or 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
-from importlib.metadata import entry_points
 from types import MappingProxyType, ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forewarn.errors import InputError, MissingWingError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 PACKAGE = "forewarn.wings"
 STATE_KINDS = "forewarn.state_kinds"
@@ -113,9 +116,15 @@ def part(wing: str, module: str, asked: str) -> ModuleType:
         ) from error
 
 
+def _points(group: str) -> Iterable[EntryPoint]:
+    from importlib.metadata import entry_points  # it takes as long to import as all else here
+
+    return entry_points(group=group)
+
+
 def extensions(group: str) -> list[str]:
     """Return the names that other packages add to a group of entry points, rising."""
-    return sorted({point.name for point in entry_points(group=group)})
+    return sorted({point.name for point in _points(group)})
 
 
 def extension(group: str, name: str) -> Any | None:
@@ -126,7 +135,7 @@ def extension(group: str, name: str) -> Any | None:
     InputError
         If it does not load; names the package.
     """
-    for point in entry_points(group=group):
+    for point in _points(group):
         if point.name == name:
             try:
                 return point.load()

@@ -116,11 +116,11 @@ def _unheard(error: OSError) -> int:
 def _run(given: Sequence[str], interrupt: Interrupt) -> int:
     try:
         with interrupt.held():
-            # Whatever takes long to import is imported here.
+            # Whatever takes long to import is imported here; what help does not need comes last.
+            namespace, command = _parse(given)
             from forewarn.cli.output import Output
             from forewarn.files.outputs import is_stdout
 
-            namespace, command = _parse(given)
             # What was imported stays: to look for garbage among it takes a tenth of the start.
             if not gc.isenabled():
                 gc.freeze()

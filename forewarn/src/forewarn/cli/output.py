@@ -10,14 +10,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from forewarn.assessment.progress import Bar
 from forewarn.cli.layout import table_lines, wrapped
+
+if TYPE_CHECKING:
+    from forewarn.assessment.progress import Bar
 
 PIPE_WIDTH = 160
 #: How words are shown wherever they are a cell, or begin a line.
@@ -140,9 +141,7 @@ def json_value(value: Any) -> Any:
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Path):
         return str(value)
-    if isinstance(value, np.generic):
-        return json_value(value.item())
-    if isinstance(value, np.ndarray):
+    if hasattr(value, "tolist"):  # a number or an array of numpy's, which not all commands need
         return json_value(value.tolist())
     if is_dataclass(value) and not isinstance(value, type):
         return json_value(asdict(value))
