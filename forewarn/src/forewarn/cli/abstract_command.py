@@ -31,14 +31,14 @@ from forewarn.recordings.given import existing_recordings
 from forewarn.states.tree.nodes import shortened
 
 DESCRIPTION = """\
-Learn a predicate tree from recordings, and write it into the monitor file: its leaves, together
-with the predicates that the file declares, are the states then. The tree is split where that tells
-most about a class: what is done next (the default), which state follows, the next actions, or
-whether a violation follows within a time. How many leaves it has is chosen on recordings that it
-is not learned from, unless --leaves says it. Learn the model anew afterwards.
+Learn a predicate tree from recordings: its leaves, with the predicates of the file, are the
+states. It is split where that tells most about a class: what is done next (the default), which
+state follows, the next actions, or whether a violation follows within a time. Recordings that it
+is not learned from choose the number of leaves, unless --leaves does. Learn the model anew
+afterwards.
 
-With --label it learns an expression for a label that only few runs have, says how often that is
-right on runs held out, and writes it as the predicate learned_NAME."""
+With --label, learn an expression for a label that only few runs have, and write it as the
+predicate learned_NAME."""
 
 EPILOG = """\
 exit codes: 0 a tree was learned, 1 nothing tells the classes apart, 2 wrong usage or input.

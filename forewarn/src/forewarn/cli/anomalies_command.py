@@ -45,15 +45,12 @@ from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.runs import trace_of
 
 DESCRIPTION = """\
-Tell which runs are unlike normal ones by a model of normal runs: how surprising each transition is
-(the negative logarithm of its smoothed probability), which one was most surprising, and what was
-expected there. What is anomalous is calibrated on normal runs that the model was not learned from.
-The rule `conformal` judges a run by its greatest surprise, `prefix` by how far its likelihood fell
-below that of normal runs at a checkpoint, `cusum` by evidence, added up over its steps, that they
-have become more surprising: of runs like those calibrated on, at most a share of alpha is told.
-The rules `normal` and `quantile` judge the likelihood of the whole run, `checkpoints` that of its
-beginnings; they promise nothing. Over 20 runs or more, in the given order, it also says whether
-runs become more surprising."""
+Tell which runs are unlike normal ones: how surprising each transition is (the negative logarithm
+of its smoothed probability), which one was most surprising, and what was expected there. The
+limit is calibrated on normal runs that the model was not learned from. The rules `conformal`
+(greatest surprise), `prefix` (likelihood at a checkpoint) and `cusum` (added-up evidence of more
+surprise) report at most a share alpha of normal runs; `normal`, `quantile` and `checkpoints`
+promise nothing. Over 20 runs or more it also says whether runs become more surprising."""
 
 EPILOG = """\
 exit codes: 0 no run is anomalous and there is no drift, 1 there is, 2 wrong usage or input.

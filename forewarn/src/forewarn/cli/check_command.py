@@ -48,19 +48,17 @@ from forewarn.signals.clock import horizon_ticks, within
 from forewarn.states.abstraction import Abstraction
 
 DESCRIPTION = """\
-Answer queries about a model: PCTL over predicates and terminal labels, in double quotes, through
-Storm (stormpy has to be installed), and CTL (AX AG AF AU EX EG EF EU, with bounds as in AF[<=5]),
-where names may stand bare. A step is a tick: at 10 Hz, F<=50 looks five seconds ahead. With a
-monitor file, a query may be the name of one of its properties, whose risk is then computed by Storm
-and by Forewarn itself, and the names in quotes may be comparisons that its predicates stand for.
+Answer queries about a model: PCTL over predicates and terminal labels in double quotes, through
+Storm (stormpy has to be installed), and CTL (AX AG AF AU EX EG EF EU, with bounds as in
+AF[<=5]). A step is a tick: at 10 Hz, F<=50 looks five seconds ahead. With a monitor file, a
+query may be the name of a property, whose risk is computed by Storm and by Forewarn itself, and
+names may be comparisons.
 
 Of a model that counts actions, Pmax and Pmin ask for the greatest and the least probability over
-all ways to choose among the actions that were seen: Pmax=? [ F "arrived" ],
-Pmin=? [ "near" U<=50 "collision" ], Pmin=? [ G<=50 !"collision" ], or in short
-Pmin(collision) >= 0.3 and Pmax(collision, 50). They are computed without Storm and come with
-bounds, which say how sure the counts make that.
-Other PCTL with Pmax and Pmin goes to Storm and has no bounds, and so do the least and the greatest
-number of steps that are expected: Tmin=? [ F "arrived" ]."""
+all choices among the actions seen: Pmax=? [ F "arrived" ], Pmin=? [ "near" U<=50 "collision" ],
+Pmin=? [ G<=50 !"collision" ], or in short Pmin(collision) >= 0.3 and Pmax(collision, 50). They
+come with bounds and need no Storm. Other PCTL with Pmax and Pmin goes to Storm, and so do
+expected steps: Tmin=? [ F "arrived" ]."""
 
 EPILOG = """\
 exit codes: 0 a number was found, or the formula holds in every state that episodes begin in;

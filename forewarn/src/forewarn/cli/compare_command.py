@@ -53,13 +53,11 @@ are, and how early they warn within a budget of false alarms. Each recording is 
 that were not learned from it."""
 
 EPILOG = """\
-Differences are to the first monitor file, whose violations are everybody's. Intervals (95 %) come
+Differences are to the first monitor file, whose violations count for all. Intervals (95 %) come
 from resampling whole recordings. The threshold of a recording is chosen on those of other folds:
-the longest mean lead time within the budget, a missed violation counting as 0; if none keeps to it,
-it never alerts. The probability of a
-rival is Platt's map of the rank of its value, fitted to other folds, too. Brier score, skill and
-ECE are over the moments at which all of them have a probability; for the area a state that a model
-has never seen counts as a warning, as it does for the policy.
+the longest mean lead time within the budget, a missed violation counting as 0. The probability
+of a rival is Platt's map of the rank of its value. A state that a model has never seen counts as
+a warning in the area.
 
 exit codes: 0 compared, 2 wrong usage or input.
 

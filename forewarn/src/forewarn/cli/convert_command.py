@@ -24,9 +24,9 @@ from forewarn.recordings.rosbag2 import SUFFIXES
 from forewarn.recordings.writing import PROFILE, RecordingWriter
 
 DESCRIPTION = """\
-Write recordings as MCAP, with the definitions of its messages: Apollo's records keep their
-protobuf messages, ROS 1 messages become those of ROS 2. Topics that cannot be decoded are left out
-and named."""
+Write recordings as MCAP, with the definitions of messages: Apollo's records keep their protobuf
+messages, ROS 1 messages become those of ROS 2. Topics that cannot be decoded are left out and
+named."""
 
 EPILOG = """\
 exit codes: 0 all was converted, 1 something was left out, 2 wrong usage or input.

@@ -20,11 +20,9 @@ from forewarn.cli.output import Output
 from forewarn.monitoring.loading import load_bare
 
 DESCRIPTION = """\
-Compare groups of recordings (robots, versions of software, weeks) state by state: where does what
-comes next differ? Whether a difference is chance is judged by recordings that change groups, for
-the ticks of one recording resemble each other; of the states that are named, at most a share
-(--fdr) differ by chance. Recordings are read as by `forewarn learn`, and with --store none is read
-twice."""
+Compare groups of recordings (robots, versions of software, weeks) state by state: where does
+what comes next differ? Chance is judged by recordings that change groups; of the named states,
+at most a share (--fdr) differ by chance. With --store no recording is read twice."""
 
 EPILOG = """\
 exit codes: 0 no state differs, 1 some do, 2 wrong usage or input.

@@ -15,9 +15,8 @@ from forewarn.models.exporters import FORMATS, export_chain
 from forewarn.models.file import load_model
 
 DESCRIPTION = """\
-Write the chain of a model in the language of another tool: PRISM's, Storm's DRN, JANI, or
-Graphviz. Predicates and terminal labels become labels; where a name is no identifier there, a
-comment tells what the label stands for. The first state is the one that most episodes begin in."""
+Write the chain of a model in PRISM's language, Storm's DRN, JANI, or for Graphviz. Predicates
+and terminal labels become labels. The first state is the one that most episodes begin in."""
 
 EPILOG = """\
 exit codes: 0 fine, 2 wrong usage or input.

@@ -19,14 +19,12 @@ from forewarn.models.file import save_model
 from forewarn.models.importers import import_probguard
 
 DESCRIPTION = """\
-Read a chain of another tool and write it as a model file, for `inspect`, `check` and `export`: a
-discrete-time Markov chain in PRISM's language, Storm's DRN or JANI (stormpy has to be installed),
-or a folder as ProbGuard's repository keeps them (model.json, abstraction.json, and perhaps
-dtmc.prism, which tells the first state). Labels become predicates; states with the same labels are
-told apart by the predicates index_1, index_2, index_4 and so on. A formula without a label needs
-one in the file first: label "lost" = s=5. Probabilities are kept as counts over a common
-denominator of up to 2^40. A chain may have 131,072 states; Storm builds it in memory before they
-are counted, unless a DRN file says how many there are."""
+Read a chain of another tool as a model file, for `inspect`, `check` and `export`: PRISM's
+language, Storm's DRN or JANI (stormpy has to be installed), or a folder of ProbGuard's
+repository. Labels become predicates; states with the same labels are told apart by index_1,
+index_2, index_4 and so on. A formula without a label needs one in the file first: label "lost" =
+s=5. Probabilities become counts over a denominator of up to 2^40. A chain may have 131,072
+states."""
 
 EPILOG = """\
 exit codes: 0 a model was written, 2 wrong usage or input.

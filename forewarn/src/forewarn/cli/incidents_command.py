@@ -26,14 +26,13 @@ from forewarn.monitoring.loading import make_monitor
 from forewarn.signals.clock import NANOSECONDS
 
 DESCRIPTION = """\
-List the incidents that the black box of a node has written (`black_box` in the monitor file): when,
-what made them, the property and its risk, how long and large they are, and what people have said of
-them. `forewarn replay` and `forewarn report` take such files as any recording."""
+List the incidents of a node's black box (`black_box` in the monitor file): when, trigger,
+property, risk, length, size, label. `forewarn replay` and `forewarn report` take such files as
+any recording."""
 
 EPILOG = """\
-A label stands beside its incident, in NAME.label.json; `true` says that it was right to alert,
-`false-alarm` that there was no danger, `none` takes the label away. `forewarn tune --incidents`
-heeds labels.
+A label stands beside its incident, in NAME.label.json: `true` (it was right to alert),
+`false-alarm` (there was no danger), or `none`, which takes it away.
 
 exit codes: 0 all could be read, 1 some are torn or could not be read, 2 wrong usage or input.
 

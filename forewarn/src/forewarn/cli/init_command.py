@@ -36,14 +36,14 @@ DEFAULT_RATE = 10.0
 """Hz."""
 
 DESCRIPTION = """\
-Write a commented monitor file from the topics of recordings: signals for the message types that
-are known, thresholds from the values in the recordings, examples of predicates and properties, and
-all other topics with their fields as comments. The file is valid as it is.
+Write a commented monitor file from the topics of recordings: signals, thresholds from the
+values, examples of predicates and properties; other topics are comments. The file is valid as it
+is.
 
-With --improve, propose predicates for a monitor file that there is: cuts of its signals, and of
-what they were over a window (rate, lowest, highest) and how long its predicates have held. Half of
-the recordings choose them, one after the other, by cross-validated log loss of the risk; the other
-half judges. Those that are more than chance are written with -o."""
+With --improve, propose predicates for a monitor file: cuts of its signals, of what they were
+over a window (rate, lowest, highest), and of how long its predicates have held. Half of the
+recordings choose them by log loss of the risk; the other half judges. Those that are more than
+chance are written with -o."""
 
 EPILOG = """\
 exit codes: 0 a file was written, or proposals were made, 2 wrong usage or input.

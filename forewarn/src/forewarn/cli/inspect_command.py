@@ -41,10 +41,9 @@ from forewarn.reports.states import (
 from forewarn.signals.clock_kinds import by_clock, clock_of
 
 DESCRIPTION = """\
-Show a model: where its counts come from, its states with their visits, the visits that they
-still need (coverage), and their most frequent successors; with a monitor file the states with the
-greatest risk for each property. Coverage is about the risk within the longest horizon of the
-monitor file, and without one about each transition probability."""
+Show a model: where its counts come from, its states with their visits, coverage and most
+frequent successors; with a monitor file the states with the greatest risk. Coverage is about the
+risk within the longest horizon, or without a monitor file about each transition probability."""
 
 EPILOG = """\
 exit codes: 0 fine, 2 wrong usage or input.

@@ -65,17 +65,12 @@ MANY = 20
 """Recordings from which on studies found danger scores ahead of the chain."""
 
 DESCRIPTION = """\
-Learn a model from recordings: every recording goes through the signals and predicates of the
-monitor file, and the transitions between the states of consecutive ticks are counted. The first
-line says what the data are good for, and --assess why. Coverage: have the states been visited often
-enough, and how often do they have to be? With --epsilon or --delta, no more recordings are read
-once they have. Markov test: does what comes next depend on more than the state? Smoothing: how much
-does the risk depend on it? A danger score of the monitor file is fitted before all that, by
-scikit-learn. Where a property names an `estimator`, what its risk is made of is chosen by how well
-it predicts recordings that were left out. With --calibrate, risks are then mapped to the
-frequencies that other recordings show. With --group-by, each group has a model of its own beside
-that of all recordings; it borrows from other groups as much as predicts best, and states in which
-groups do not go on alike are named."""
+Learn a model: count the transitions between the states of consecutive ticks of recordings. The
+first line says what the data are good for, and --assess why. With --epsilon or --delta, no more
+recordings are read once the states have been visited often enough. Danger scores are fitted
+first, by scikit-learn. With --calibrate, risks are then mapped to the frequencies that other
+recordings show. With --group-by, each group has a model of its own as well, which borrows from
+the others as much as predicts best; states in which groups differ are named."""
 
 EPILOG = """\
 exit codes: 0 a model was written, 2 wrong usage or input.

@@ -15,9 +15,8 @@ from forewarn.models.counts import CountModel
 from forewarn.models.file import load_model, merge_models, save_model
 
 DESCRIPTION = """\
-Add up the counts of models that were learned with the same monitor file: signals, predicates,
-terminal labels, constraints and rate have to agree; properties and thresholds may differ. Models
-that have counted the same recording are refused."""
+Add up the counts of models of the same monitor file; properties and thresholds may differ.
+Models that have counted the same recording are refused."""
 
 EPILOG = """\
 exit codes: 0 a model was written, 2 wrong usage or input.

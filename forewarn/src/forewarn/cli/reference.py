@@ -90,6 +90,8 @@ def _epilog(text: str) -> Iterator[str]:
     """Yield prose as paragraphs and examples as a block."""
     for paragraph in text.strip().split("\n\n"):
         head, _, rest = paragraph.partition(":")
+        if head == "exit codes" and " 1 " not in rest:
+            continue  # as the head of the page says
         if head in ("example", "examples"):
             yield "```bash"
             yield from (line.strip() for line in rest.strip().splitlines())

@@ -43,12 +43,11 @@ from forewarn.states.tree.nodes import Leaf, Node, shortened
 from forewarn.states.tree.space import TreeSpace
 
 DESCRIPTION = """\
-Check an upper bound of a probability on the decision process that recordings and tree make, and
-refine the tree by counterexamples. The policy that breaks the bound is played in the recorded
-runs: what they bear out is real; what only merged states promise is followed to the leaf where it
-is lost, which is split by what tells apart how its states go on. A split has to predict runs
-better that were held out. It ends when the bound holds, when runs themselves break it, when no
-split helps, or with the budget."""
+Check an upper bound of a probability on the decision process that recordings and tree make. The
+policy that breaks the bound is followed through the recorded runs: what they bear out is real;
+what only merged states promise is followed to the leaf where it is lost, which is split. A split
+has to predict held-out runs better. It ends when the bound holds, when runs themselves break it,
+when no split helps, or with the budget."""
 
 EPILOG = """\
 exit codes: 0 the bound holds, 1 it does not, 2 wrong usage or input.

@@ -35,13 +35,11 @@ Run the monitor over recordings, tick by tick, with the code that runs live: the
 gives the same verdicts to the last bit."""
 
 EPILOG = """\
-An alert is an episode in which a property asks for its intervention. A breach counts as one
-violation until it has cleared: for `clear` seconds in a row. The lead time of a violation is its
-time minus the start of the alert that is on when it happens, at most the horizon; the alert must
-have begun at least one tick before, and not before an earlier violation had cleared. A false alarm
-is an alert with no violation during it or within the horizon of its start. A violation is
-foreseen, late (an alert began in its very tick, in the same line; it counts as missed), or
-missed.
+A breach counts as one violation until it has cleared. A violation is foreseen if an alert is on
+that began at least one tick before, and after any earlier violation had cleared; late if an
+alert began in its very tick (it counts as missed); or missed. The lead time is at most the
+horizon. A false alarm is an alert with no violation during it or within the horizon of its
+start.
 
 exit codes: 0 no alert and no violation, 1 at least one of them (0 with --exit-zero),
 2 wrong usage or input.

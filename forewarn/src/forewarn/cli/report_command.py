@@ -34,13 +34,11 @@ from forewarn.reports.learned import refinement_parts
 from forewarn.reports.surprise import Surprise, surprise_parts
 
 DESCRIPTION = """\
-Replay recordings and write one self-contained HTML page: timeline of risk with its bounds,
-interventions, violations, states and raw signals, down to every tick; events; what other thresholds
-would give; calibration; coverage; how violations come about; states and process where they were
-learned; surprise where the monitor file has `anomaly`. A record of the node, or a bag with
-its topics, is compared with what it published live. With --fleet the page is about many recordings:
-violations and near ones an hour with intervals, by group, coverage, and the worst incidents, each
-with a clip. The page needs no network to be read."""
+Replay recordings and write one HTML page that needs no network: risk, interventions, violations,
+states and signals at every tick; what other thresholds would give; calibration; coverage; how
+violations come about. What a node published live is compared. With --fleet the page is about
+many recordings: violations and near ones an hour by group, coverage, and the worst incidents
+with clips."""
 
 EPILOG = """\
 exit codes: 0 the page was written, 2 wrong usage or input.

@@ -47,18 +47,13 @@ guarantee on the share of violations that are missed. The recordings have to be 
 was not learned from; with --folds, models are learned from all but one part of them in turn."""
 
 EPILOG = """\
-The median lead time is over all violations: one that is missed counts as 0 s, and no lead counts
-for more than the horizon. warn and release keep their proportion to act. With --miss-rate, the
-thresholds are tested from the most cautious on (Learn then Test, Angelopoulos et al. 2021): the
-true miss rate exceeds the one asked for with a probability of 1 - confidence at most, if these
-runs are exchangeable with those to come. Violations of one run depend on each other: therefore a
-run counts once, with the share of its violations that are missed. --per violation counts each for
-itself, for recordings in which they are independent. Recordings that belong together
-(learning.together) are alike: their group counts once. With --folds nothing is proven: these models
-share recordings, and the one that will be in use is none of them.
-
-Of neighbouring thresholds that are alike, the middle is taken. From few violations nothing is
-recommended. --blocks takes blocks of one long recording for runs.
+The median lead time is over all violations: a missed one counts as 0 s, and no lead for more
+than the horizon. warn and release keep their proportion to act. Of thresholds that are alike the
+middle is taken. With --miss-rate, thresholds are tested from the most cautious on (Learn then
+Test, Angelopoulos et al. 2021): the guarantee assumes that these runs are exchangeable with
+those to come. A run counts once, or its group (learning.together); --per violation counts each
+violation. With --folds nothing is proven, because the model that will be in use is none of
+theirs.
 
 exit codes: 0 thresholds were found, 1 the data cannot support the goal, 2 wrong usage or input.
 

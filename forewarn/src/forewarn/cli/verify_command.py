@@ -15,11 +15,10 @@ from forewarn.monitoring.carried import TOLERANCE, Taken
 from forewarn.recordings.given import existing_recordings
 
 DESCRIPTION = """\
-Replay the record that a node wrote of a live session (its parameter `record`): every message it
-consumed, every command, clock jump and model it was given. Every field that it published then is
-compared with what comes out now, to the last bit. Types of processors solve and round differently
-in the last bits: risk tables, and conditions on signals made by functions such as exp or atan2, are
-computed anew and then taken from the record, and what differs is told."""
+Replay the record of a live session (the node's parameter `record`) and compare every field that
+it published, to the last bit. Processors round differently in the last bits: risk tables, and
+conditions on functions such as exp or atan2, are computed anew, compared, and taken from the
+record."""
 
 EPILOG = """\
 exit codes: 0 the same bits, 1 something differs, 2 wrong usage or input.
