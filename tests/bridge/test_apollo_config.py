@@ -137,7 +137,34 @@ def test_lights_ahead_are_those_at_the_next_stop_line(scene: Scene) -> None:
     )
     assert scene(x=88, lights=(("light_b", 3, False),))["green_ahead"] is True
     assert scene(x=50, lights=(("light_a", 1, False),))["? red_close"] is False  # 41.11 m
-    assert scene(x=88, lights=(("elsewhere", 1, False),))["red_ahead"] is False
+    elsewhere = scene(x=50, lights=(("elsewhere", 1, False),))
+    assert (elsewhere["red_ahead"], elsewhere["? red_close"]) == (None, False)
+
+
+@pytest.mark.parametrize("lights", [(), (("elsewhere", 3, False),), (("light_a", 0, False),)])
+def test_a_light_that_nobody_sees_or_can_tell_is_not_taken_for_no_red_light(
+    scene: Scene, lights: tuple[tuple[str, int, bool], ...]
+) -> None:
+    found = scene(x=88, lights=lights)
+    for name in ("red_ahead", "yellow_ahead", "green_ahead", "? red_close"):
+        assert found[name] is None, name
+    seen = scene(x=88, lights=(*lights, ("light_b", 1, False)))
+    assert (seen["red_ahead"], seen["? red_close"]) == (True, True)
+
+
+def test_obstacles_of_a_perception_with_an_error_are_unknown(scene: Scene) -> None:
+    blind = own_class("apollo.perception.PerceptionObstacles")(error_code=4000)
+    for seen, near, far in ((blind, None, None), (None, False, math.inf)):
+        others = {} if seen is None else {"/apollo/perception/obstacles": seen}
+        found = scene(x=50, **others)
+        assert found["npc_ahead"] == far
+        assert found["? following_close"] is near
+
+
+@pytest.mark.parametrize(("kind", "counts"), [(0, True), (1, True), (2, False), (5, True)])
+def test_what_may_be_a_vehicle_counts_as_one(scene: Scene, kind: int, counts: bool) -> None:
+    found = scene(x=50, speed=10, objects=({"at": (60, 0), "type": kind},))
+    assert found["? following_close"] is counts
 
 
 def test_standing_stop_signs_and_who_goes_first(scene: Scene) -> None:

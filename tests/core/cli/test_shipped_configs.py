@@ -19,8 +19,11 @@ from forewarn.cli import main
 from forewarn.config.file import load_spec
 from forewarn.learning.observing import observe
 from forewarn.logic.specification import CompiledSpec, compile_spec
+from forewarn.messages.definitions import message_type
+from forewarn.messages.extraction import compile_extractor
 from forewarn.recordings.registry import open_recording
 from forewarn.recordings.writing import RecordingWriter
+from forewarn.signals.sources import stored_value
 from forewarn.states.predicates.validity import build_validity
 
 START_NS = 1_700_000_000_000_000_000
@@ -334,6 +337,36 @@ def autoware_object(
             f"{package}/Shape", dimensions=make("geometry_msgs/msg/Vector3", x=4.0, y=2.0, z=1.0)
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("lights", "red"),
+    [
+        ([], False),
+        ([(3, 0.9)], False),
+        ([(3, 0.9), (1, 0.9)], True),
+        ([(1, 0.3)], None),
+        ([(0, 0.9), (3, 0.9)], None),
+        ([(0, 0.9), (1, 0.9)], True),
+    ],
+)
+def test_a_light_whose_colour_nobody_can_tell_is_not_taken_for_no_red_light(
+    repository: Path, make: Maker, lights: list[tuple[int, float]], red: bool | None
+) -> None:
+    package = "autoware_perception_msgs/msg"
+    elements = [
+        make(f"{package}/TrafficLightElement", color=color, confidence=confidence)
+        for color, confidence in lights
+    ]
+    group = make(f"{package}/TrafficLightGroup", elements=elements)
+    message = make(f"{package}/TrafficLightGroupArray", traffic_light_groups=[group])
+    name, store = message.__msgtype__, make.store
+    definition, _ = store.generate_msgdef(name, ros_version=2)
+    sources = compiled(repository, "autoware.yaml").abstraction.sources
+    (source,) = (one for one in sources if one.name == "red_light")
+    extract = compile_extractor(message_type(name, definition, "ros2msg"), [source.expression])
+    (found,) = extract(bytes(store.serialize_cdr(message, name)))
+    assert stored_value(found) is red
 
 
 def test_autoware_signals_from_recorded_messages(

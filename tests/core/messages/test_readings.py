@@ -95,6 +95,47 @@ def test_it_is_told_what_an_expression_leaves_out() -> None:
     assert [OLD in note or FILTERED in note for note in notes] == [True, True]
 
 
+ECHO = installed_message_type("sensor_msgs/msg/MultiEchoLaserScan")
+ECHOES = "[e for beam in ranges for e in beam.echoes]"
+
+
+def echoes(*beams: list[float]) -> bytes:
+    types = STORE.types
+    header = types["std_msgs/msg/Header"](types["builtin_interfaces/msg/Time"](0, 0), "")
+    made = [types["sensor_msgs/msg/LaserEcho"](np.array(beam, np.float32)) for beam in beams]
+    message = types[ECHO.name](header, 0.0, 1.0, 0.1, 0.0, 0.0, 0.25, 8.0, made, [])
+    return bytes(STORE.serialize_cdr(message, ECHO.name))
+
+
+@pytest.mark.parametrize(
+    ("beams", "least"),
+    [
+        (([2.0, 5.0], [3.0]), 2.0),
+        (([-INF], [5.0]), 0.0),
+        (([NAN], []), NAN),
+        ((), NAN),
+        (([0.0],), NAN),
+        (([INF], [NAN]), INF),
+    ],
+)
+def test_a_scanner_with_several_echoes_fails_closed(
+    beams: tuple[list[float], ...], least: float
+) -> None:
+    made = compile_extractor(
+        ECHO, [parse_expression(f"nearest_beam({ECHOES}, range_min, range_max)")]
+    )
+    (found,) = made(echoes(*beams))
+    assert (NAN if isinstance(found, Unknown) else found) == pytest.approx(least, nan_ok=True)
+    assert not any("leaves readings out" in note for note in made.notes)
+
+
+def test_echoes_that_are_left_out_are_named() -> None:
+    filtered = parse_expression(f"min((e for e in {ECHOES} if isfinite(e)), default=inf)")
+    told = [note for note in compile_extractor(ECHO, [filtered]).notes if "leaves readings" in note]
+    assert len(told) == 1
+    assert "write nearest_beam([e for beam in ranges for e in beam.echoes], range_min" in told[0]
+
+
 BEAMS = st.sampled_from([NAN, INF, -INF, 0.0, -0.0, 0.1, 0.25, 1.0, 3.0, 9.0])
 
 

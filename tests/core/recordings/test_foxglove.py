@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -171,3 +172,27 @@ def test_what_is_no_object_is_refused(data: bytes | str) -> None:
     extract = compile_extractor(mtype, [parse_expression("pose.position.x")])
     with pytest.raises(DecodeError, match=r"are no foxglove\.PoseInFrame"):
         extract(data.encode() if isinstance(data, str) else data)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "least"),
+    [
+        ('[3, 2.5, "-Infinity"]', 0.0),
+        ("[3, -Infinity]", 0.0),
+        ('["NaN", null, NaN]', math.nan),
+        ("[]", math.nan),
+        ('["Infinity"]', math.inf),
+        ("[0.0, 4]", 0.0),
+        ('[4, "near"]', 4.0),
+    ],
+)
+def test_a_scan_in_json_fails_closed(ranges: str, least: float) -> None:
+    mtype = json_type("foxglove.LaserScan", json.dumps(SCHEMA))
+    made = compile_extractor(mtype, [parse_expression("nearest_beam(ranges, 0, inf)")])
+    (found,) = made(f'{{"ranges": {ranges}}}'.encode())
+    assert (math.nan if isinstance(found, Unknown) else found) == pytest.approx(least, nan_ok=True)
+    assert made.notes == ()
+    filtered = parse_expression("min((r for r in ranges if isfinite(r)), default=inf)")
+    (told,) = compile_extractor(mtype, [filtered]).notes
+    assert "leaves readings out" in told
+    assert "write nearest_beam(ranges, 0, inf)" in told

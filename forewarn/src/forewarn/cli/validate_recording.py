@@ -11,6 +11,7 @@ from forewarn.assessment.modelling import told_of_ends
 from forewarn.assessment.outcome_counts import EndWatcher
 from forewarn.cli.findings import Finding
 from forewarn.cli.validate_messages import check_fields, keys_of
+from forewarn.cli.validate_scanners import Scanners
 from forewarn.config.file import MonitorSpec
 from forewarn.errors import DecodeError, ForewarnError, InputError, RecordingError
 from forewarn.learning.observing import observe_at_once
@@ -76,6 +77,7 @@ def _damage(
     stamps = {topic: stamp_reader(mtype) for topic, mtype in types.items() if stamped}
     far: dict[str, str] = {}
     counts: Counter[str] = Counter()
+    scanners = Scanners(compiled, types)
     if compiled.abstraction.clock.timed and two_times(recording.start_ns, recording.end_ns):
         told = "its times are of two clocks, simulated time (or time since a start) and system time"
         accepted = "a part with one of them: --from and --to"
@@ -83,6 +85,7 @@ def _damage(
     try:
         for time_ns, topic, payload in recording.read(types if recording.topics else None):
             counts[topic] += 1
+            scanners.add(topic, payload)
             read = stamps.get(topic)
             if read is not None and topic not in far:
                 with suppress(DecodeError):
@@ -93,6 +96,7 @@ def _damage(
     rates = {topic: n / recording.duration for topic, n in counts.items() if recording.duration}
     if told := told_of_faster(compiled.spec, rates):
         yield Finding("note", f"{recording.path}: {told}")
+    yield from scanners.findings(str(recording.path))
     for text in (*recording.warnings, *(f"{topic}: {told}" for topic, told in far.items())):
         yield Finding("warning", f"{recording.path}: {text}")
 

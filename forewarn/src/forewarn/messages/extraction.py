@@ -24,7 +24,7 @@ from forewarn.messages.foreign import ForeignExtractor, ForeignType
 from forewarn.messages.inference import ROOT, Typed, infer
 from forewarn.messages.plan import Plan, Planner, Wants
 from forewarn.messages.read_paths import touch
-from forewarn.messages.readings import Readings, judged, readings_of
+from forewarn.messages.readings import TYPES, Readings, judged, note_elsewhere, readings_of
 from forewarn.messages.records import open_with, shelve
 from forewarn.messages.vectorise import Lifted, NotLifted, Source, lift
 
@@ -177,7 +177,9 @@ def compile_extractor(
     typed = [infer(expression, mtype.struct) for expression in expressions]
     ways = [_lift(expression) for expression in typed]
     readings = [readings_of(mtype, one) for one in typed]
-    notes = [text for one, of in zip(typed, readings, strict=True) if of and (text := of.note(one))]
+    known = mtype.name in TYPES
+    said = [of.note(one) if of else "" for one, of in zip(typed, readings, strict=True)]
+    notes = [text for text in (said if known else map(note_elsewhere, typed)) if text]
     wants = Wants()
     for place in {place for of in readings if of is not None for place in of.places}:
         wants.add(place, False)

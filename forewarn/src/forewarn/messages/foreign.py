@@ -21,6 +21,7 @@ from forewarn.expressions.syntax import Expression
 from forewarn.expressions.values import NAN, Notes, Record, Unknown, Value
 from forewarn.messages.definitions import MessageType
 from forewarn.messages.inference import ROOT, infer
+from forewarn.messages.readings import note_elsewhere
 from forewarn.messages.schema import PRESENCE, Struct
 
 # Entry points: functions from the name of a message, and its schema if there is one, to its type.
@@ -98,14 +99,14 @@ class ForeignExtractor:
     Attributes
     ----------
     notes : tuple of str
-        Nothing: that foreign messages are computed element by element is no news.
+        Expressions that leave out readings of a sensor. That foreign messages are computed element
+        by element is no news.
     """
-
-    notes: tuple[str, ...] = ()
 
     def __init__(self, mtype: ForeignType, expressions: Sequence[Expression]) -> None:
         self.message_type = mtype
         typed = [infer(expression, mtype.struct) for expression in expressions]
+        self.notes = tuple(text for one in typed if (text := note_elsewhere(one)))
         self._functions = [
             compile_tree(expression.tree, [ROOT], expression.expression.source)
             for expression in typed

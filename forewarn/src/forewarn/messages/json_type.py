@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,8 @@ from forewarn.messages.schema import (
     Struct,
 )
 
+SPELLED = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": NAN}
+"""Numbers that JSON has no form for, as protobuf writes them."""
 PRIMITIVES = {"number": "float64", "integer": "int64", "string": "string", "boolean": "bool"}
 
 
@@ -97,6 +100,8 @@ def _value(value: Any, part: FieldType) -> Any:
     if isinstance(part, Struct):
         return JsonRecord(value, part) if isinstance(value, dict) else Absent()
     if isinstance(part, Primitive):
+        if isinstance(value, str) and part.name == "float64":
+            return SPELLED.get(value, NAN)
         accepted = {"string": (str,), "bool": (bool,)}.get(part.name, (int, float))
         fits = isinstance(value, accepted) and (part.name == "bool" or not isinstance(value, bool))
         return value if fits else NAN

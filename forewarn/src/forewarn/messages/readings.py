@@ -36,8 +36,7 @@ class Readings(NamedTuple):
 
     def note(self, typed: Typed) -> str:
         """Say what the expression is taken to mean; empty if it leaves nothing out."""
-        calls, defaults = _calls(typed.tree), set(_defaults(typed.tree))
-        if "beam_ranges" in calls or not (calls & {"isfinite", "where"} or defaults - {"nan"}):
+        if not _leaves_out(typed.tree):
             return ""
         return (
             f"{shown(typed.expression.source)} leaves readings out: -inf counts as {self.low} "
@@ -48,6 +47,11 @@ class Readings(NamedTuple):
 
 
 TYPES: Mapping[str, Readings] = {"sensor_msgs/msg/LaserScan": Readings("ranges", "range_min")}
+ELSEWHERE: Mapping[str, str] = {
+    "echoes": "nearest_beam([e for beam in ranges for e in beam.echoes], range_min, range_max)",
+    "ranges": "nearest_beam(ranges, 0, inf)",
+}
+"""What to write for the readings of types that are not in `TYPES`, by the name of their field."""
 _TESTS = frozenset({"isnan", "isinf", "isfinite"})
 _CHOICES = frozenset({"min", "max", "where"})
 
@@ -69,6 +73,30 @@ def readings_of(mtype: MessageType, typed: Typed) -> Readings | None:
     if "nearest_beam" in calls or (calls & _TESTS and not chooses):
         return None
     return readings
+
+
+def note_elsewhere(typed: Typed) -> str:
+    """Name an expression that leaves out readings of a type which this module does not know.
+
+    What it says of them stays as it is: nobody knows what their numbers mean.
+    """
+    read = {node.attr for node in ast.walk(typed.tree) if isinstance(node, ast.Attribute)}
+    better = next((ELSEWHERE[field] for field in ELSEWHERE if field in read), "")
+    if not better or not _leaves_out(typed.tree):
+        return ""
+    return (
+        f"{shown(typed.expression.source)} leaves readings out: if they are those of a range "
+        "sensor, one that is blind, or too near (-inf), counts as nothing in range; write "
+        f"{better}, also of a part of the scan"
+    )
+
+
+def _leaves_out(tree: ast.expr) -> bool:
+    """Tell whether an expression over readings makes something else of those it cannot use."""
+    calls, defaults = _calls(tree), set(_defaults(tree))
+    if calls & {"beam_ranges", "nearest_beam"}:
+        return False
+    return bool(calls & {"isfinite", "where"} or defaults - {"nan"})
 
 
 def _calls(tree: ast.expr) -> frozenset[str]:
