@@ -22,7 +22,7 @@ from forewarn.learning.folds import fold_of
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.file import (
-    ESTIMATED,
+    VERSION,
     _checksum,
     canonical,
     load_model,
@@ -232,7 +232,7 @@ def test_a_model_keeps_what_each_recording_gave(runs: list[Path], tmp_path: Path
     assert apart == learned.counts.sum()
     path = tmp_path / "m.json"
     save_model(learned, path)
-    assert json.loads(path.read_text())["version"] == ESTIMATED
+    assert json.loads(path.read_text())["version"] == VERSION
     assert load_model(path).fingerprint == learned.fingerprint
     plain = learn(runs, spec.spec, spec.abstraction).model
     assert plain.shards == ()

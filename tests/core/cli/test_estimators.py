@@ -19,7 +19,7 @@ from forewarn import load_monitor
 from forewarn.cli import main
 from forewarn.config.file import load_spec
 from forewarn.models.calibration_map import METHODS
-from forewarn.models.file import ESTIMATED, load_model
+from forewarn.models.file import VERSION, load_model
 from forewarn.monitoring.build import build_monitor, compile_for
 from forewarn.monitoring.composition import Composition, Push, composition_of, risk_facts
 from forewarn.monitoring.composition import in_words as composition_in_words
@@ -93,7 +93,7 @@ def test_learn_says_what_the_risk_is_made_of(learned: tuple[Path, str, str]) -> 
     assert "log loss" in out
     assert "stays_off: the risk is" not in out
     assert "the risk of stays_off is the chain's alone" in err
-    assert json.loads(path.read_text())["version"] == ESTIMATED
+    assert json.loads(path.read_text())["version"] == VERSION
     (estimate,) = load_model(path).estimates
     assert estimate.recordings == 40
     losses = {loss.name: loss.log_loss for loss in estimate.losses}

@@ -54,7 +54,7 @@ def test_a_model_file_keeps_them() -> None:
     back = parse_model(text.encode())
     assert back.danger == (fit(), fit(name="other", horizon=2.0))
     assert dump_model(back) == text
-    assert json.loads(text)["version"] == 4
+    assert json.loads(text)["version"] == 1
 
 
 def test_models_with_another_fit_are_not_merged() -> None:

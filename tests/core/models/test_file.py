@@ -211,3 +211,12 @@ def test_a_model_of_a_fleet_names_all_its_recordings(tmp_path: Path) -> None:
     path = tmp_path / "fleet.json"
     save_model(replace(model(), provenance=many), path)
     assert load_model(path).provenance == many
+
+
+def test_a_key_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    save_model(model(), path)
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({"new": 1, **content}))
+    with pytest.raises(ModelError, match="new: unknown key"):
+        load_model(path)

@@ -19,7 +19,14 @@ from forewarn.files.inputs import open_plain
 from forewarn.files.outputs import OutputFile, check_output, write_output
 from forewarn.models import borrowing, estimates, shards
 from forewarn.models import calibration_map as recalibration
-from forewarn.models.checked_json import MAX_BYTES, Reader, begin_of, parse_json, read_json
+from forewarn.models.checked_json import (
+    MAX_BYTES,
+    MAX_CHILDREN,
+    Reader,
+    begin_of,
+    parse_json,
+    read_json,
+)
 from forewarn.models.counts import (
     ALPHA_ACCEPTED,
     CountModel,
@@ -37,13 +44,16 @@ if TYPE_CHECKING:
 
 FORMAT = "forewarn-model"
 VERSION = 1
-RECALIBRATED = 2  # who does not know of maps must not take the chain's risk for the model's
-OTHER_STATES = 3  # who does not know of kinds must not take the states for predicates
-ESTIMATED = 4  # who does not know of estimates, or of danger scores, must not take the chain's risk
-BORROWED = 5  # who does not know of priors must not take a group's own counts for all it knows
-VERSIONS = (VERSION, RECALIBRATED, OTHER_STATES, ESTIMATED, BORROWED)
 DANGER = "danger"
 RECALIBRATION = "recalibration"
+KEYS = frozenset(
+    (
+        *("format", "version", "digest", "rate", "space", "predicates", "terminals", "smoothing"),
+        *("end", "intervened", "provenance", "states", "starts", "transitions", "forbidden"),
+        *("actions", "grown", DANGER, RECALIBRATION, "judged", "shards", "estimates"),
+        *("borrowed", "checksum"),
+    )
+)
 MAX_STATES = 1 << 17
 MAX_COUNT = 1 << 40
 MAX_RECORDINGS = 1 << 21
@@ -202,12 +212,9 @@ def dump_model(model: CountModel) -> str:
     """Return the text of the model file of `model`."""
     space = model.vocabulary
     other = space.kind != PREDICATES
-    version = OTHER_STATES if other else RECALIBRATED if model.recalibration else VERSION
-    version = ESTIMATED if model.shards or model.estimates or model.danger else version
-    version = version if model.borrowed is None else BORROWED
     head: dict[str, Any] = {
         "format": FORMAT,
-        "version": version,
+        "version": VERSION,
         "digest": model.digest,
         "rate": model.rate,
         **({"space": {"kind": space.kind, **space.content()}} if other else {}),
@@ -321,14 +328,14 @@ def _rate(reader: Reader) -> Rate:
 def _parse(reader: Reader) -> CountModel:
     reader.expect("format", FORMAT)
     version = reader.integer("version", 1, 1 << 30)
-    if version not in VERSIONS:
+    if version != VERSION:
         raise ModelError(
-            f"version {version} is not known",
-            accepted=f"version {', '.join(map(str, VERSIONS[:-1]))} or {VERSIONS[-1]}",
-            key="version",
+            f"version {version} is not known", accepted=f"version {VERSION}", key="version"
         )
-    mapped = version == RECALIBRATED or (version >= OTHER_STATES and RECALIBRATION in reader.value)
-    maps = reader.children(RECALIBRATION) if mapped else []
+    # Who does not know a key must not take the rest for all that the model says.
+    for key in reader.value:
+        if key not in KEYS:
+            raise ModelError("unknown key", accepted=", ".join(sorted(KEYS)), key=key)
     content = {k: v for k, v in reader.value.items() if k != "checksum"}
     if reader.text("checksum") != _checksum(content):
         raise ModelError(
@@ -336,12 +343,11 @@ def _parse(reader: Reader) -> CountModel:
             accepted="a file as `forewarn learn` or `forewarn merge` wrote it",
             key="checksum",
         )
-    other = version == OTHER_STATES or (version >= ESTIMATED and "space" in reader.value)
-    vocabulary = _space(reader) if other else reader.space(PREDICATES)
+    vocabulary = _space(reader) if "space" in reader.value else reader.space(PREDICATES)
     states = reader.states(vocabulary, MAX_STATES)
     n = len(states)
     smoothing = reader.child("smoothing")
-    steps = reader.children("actions", MAX_CHOICES) if "actions" in reader.value else []
+    steps = _optional(reader, "actions", MAX_CHOICES)
     provenance = tuple(map(parse_provenance, reader.children("provenance", MAX_RECORDINGS)))
     starts = np.zeros(n, dtype=np.int64)
     for index, count in reader.pairs("starts", n, MAX_COUNT):
@@ -361,13 +367,13 @@ def _parse(reader: Reader) -> CountModel:
         provenance=provenance,
         intervened=reader.integer("intervened", 0, MAX_COUNT),
         end=reader.choice("end", ("drop", "absorb")),
-        recalibration=recalibration.parse(maps),
+        recalibration=recalibration.parse(_optional(reader, RECALIBRATION)),
         steps=parse_steps(steps, vocabulary, MAX_COUNT),
         grown=_grown(reader),
-        shards=_shards(reader, n) if version >= ESTIMATED else (),
-        danger=parse_danger(reader.children(DANGER) if DANGER in reader.value else []),
-        estimates=estimates.parse(_optional(reader, "estimates")) if version >= ESTIMATED else (),
-        borrowed=_borrowed(reader, n) if version == BORROWED else None,
+        shards=_shards(reader, n),
+        danger=parse_danger(_optional(reader, DANGER)),
+        estimates=estimates.parse(_optional(reader, "estimates")),
+        borrowed=_borrowed(reader, n),
     )
 
 
@@ -387,10 +393,10 @@ def parse_provenance(reader: Reader) -> Provenance:
     )
 
 
-def _optional(reader: Reader, key: str) -> list[Reader]:
-    return reader.children(key) if key in reader.value else []
+def _optional(reader: Reader, key: str, most: int = MAX_CHILDREN) -> list[Reader]:
+    return reader.children(key, most) if key in reader.value else []
 
 
 def _shards(reader: Reader, n: int) -> tuple[shards.Shard, ...]:
-    kept = reader.children("shards", MAX_RECORDINGS) if "shards" in reader.value else []
+    kept = _optional(reader, "shards", MAX_RECORDINGS)
     return shards.parse(kept, _optional(reader, "judged"), n)
