@@ -108,6 +108,7 @@ def test_functions_of_texts_give_lists_and_numbers() -> None:
         "len(without(words(name), identifiers(name[0])))",
         "max(order_strength(words(name), header.frame_id), default=0)",
         "len(taken(lower(name), words('arm')))",
+        "len(taken(lower(name), words('arm'), name))",
     )
     joints = installed_message_type("sensor_msgs/msg/JointState")
     compile_extractor(joints, [parse_expression(source) for source in sources])

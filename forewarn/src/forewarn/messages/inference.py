@@ -380,7 +380,8 @@ class _Inference:
             return NUMBER
         if name in OF_TEXTS:
             accepted, result = OF_TEXTS[name]
-            for kind, texts in zip(kinds, accepted, strict=True):
+            for at, kind in enumerate(kinds):
+                texts = accepted[min(at, len(accepted) - 1)]
                 if kind not in texts:
                     expected = " or ".join(map(describe, texts))
                     raise self.fail(node, f"{name}() of {describe(kind)}", expected)

@@ -85,4 +85,7 @@ OF_TEXTS: Mapping[str, tuple[tuple[tuple[Kind, ...], ...], Kind | None]] = {
     "order_strength": ((_LIST, _TEXT_OR_LIST), Many(NUMBER)),
     "outside_orders": ((_LIST, _TEXT_OR_LIST), Many(NUMBER)),
 }
-"""What functions of texts take, argument by argument, and give; None: as the first argument."""
+"""What functions of texts take, argument by argument, and give; None: as the first argument.
+
+Any further arguments are as the last.
+"""

@@ -230,7 +230,7 @@ def _answered(call: Call, result: Any) -> Call:
 def arguments_of(given: Any, *, strict: bool = False) -> tuple[tuple[str, str], ...]:
     """Return names and texts of the arguments; nested ones get names like ``to.address``.
 
-    An object stands under its own name as well, as JSON; null is no argument.
+    An object stands under its own name as well, as JSON; null and what is empty are no argument.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ def _read(text: str, strict: bool) -> Any:
 
 def _collect(value: Any, name: str, pairs: list[tuple[str, str]]) -> None:
     if isinstance(value, dict):
-        if name:  # under its own name it is no number, and no plain text
+        if name and value:  # under its own name it is no number, and no plain text
             pairs.append((name, _text(value)))
         for key, item in value.items():
             _collect(item, f"{name}.{key}" if name else str(key), pairs)

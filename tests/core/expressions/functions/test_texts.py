@@ -99,3 +99,11 @@ def test_index_of_finds_the_first_element_that_is_the_text() -> None:
     assert "no element is 'b'" in notes[0]
     assert np.isnan(float(index_of(["3"], 3)))
     assert np.isnan(float(index_of("abc", "b")))
+
+
+def test_an_object_is_taken_where_each_value_in_it_is() -> None:
+    both = '{"to": ["DE77", {"n": 20}], "why": null, "text": "{\\"a\\": \\"x\\"}"}'
+    assert taken([both], ["pay 20 to DE77"], ["x"]) == [both]
+    assert taken([both], ["pay 20 to DE77"]) == []
+    assert taken(["{}", '{"to": ""}', "[", "{x}"], ["pay 20 {x}"]) == ["{x}"]
+    assert taken(["{}"], ["the object {} is empty"]) == ["{}"]

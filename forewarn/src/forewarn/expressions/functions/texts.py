@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -36,19 +37,53 @@ def _lower(notes: Notes, text: Any) -> Any:
     return NAN if texts is None else [item.lower() for item in texts]
 
 
-def _taken(notes: Notes, items: Any, sources: Any) -> Any:
-    known = sources
-    if isinstance(sources, (list, tuple)) and None in sources:
-        known = [text for text in sources if text is not None]
-    wanted, held = list_of_texts(notes, "taken", items), list_of_texts(notes, "taken", known)
-    if wanted is None or held is None:
+def _taken(notes: Notes, items: Any, *lists: Any) -> Any:
+    wanted, held, complete = list_of_texts(notes, "taken", items), list[str](), True
+    for sources in lists:
+        known = sources
+        if isinstance(sources, (list, tuple)) and None in sources:
+            known, complete = [text for text in sources if text is not None], False
+        texts = list_of_texts(notes, "taken", known)
+        if texts is None:
+            return NAN
+        held.extend(texts)
+    if wanted is None:
         return NAN
-    if len(wanted) * sum(map(len, held)) > MAX_COMPARED:
+    parts = [_values_in(item) for item in wanted]
+    if (len(parts) + sum(map(len, parts))) * sum(map(len, held)) > MAX_COMPARED:
         return notes.unknown(f"taken() would look through more than {MAX_COMPARED} characters")
-    found = [item for item in wanted if any(_stands_in(item.strip(), text) for text in held)]
-    if known is not sources and len(found) < sum(map(bool, map(str.strip, wanted))):
+    found = [
+        item
+        for item, values in zip(wanted, parts, strict=True)
+        if _stands_in_one(item, held)
+        or (values and all(_stands_in_one(value, held) for value in values))
+    ]
+    if not complete and len(found) < sum(map(bool, map(str.strip, wanted))):
         return notes.unknown("a text that taken() looks through was cut, or left out")
     return found
+
+
+def _values_in(item: str) -> list[str]:
+    """Return the texts in an object or a list that is written as JSON, keys aside."""
+    if not item.lstrip().startswith(("{", "[")):
+        return []
+    try:
+        waiting = [json.loads(item, parse_int=str, parse_float=str, parse_constant=str)]
+    except (ValueError, RecursionError):
+        return []
+    values: list[str] = []
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, (dict, list)):
+            waiting.extend(value.values() if isinstance(value, dict) else value)
+        elif value is not None:
+            text = value if isinstance(value, str) else str(value).lower()
+            values += _values_in(text) or [text]
+    return list(filter(str.strip, values))
+
+
+def _stands_in_one(item: str, texts: Sequence[str]) -> bool:
+    return any(_stands_in(item.strip(), text) for text in texts)
 
 
 def _stands_in(item: str, text: str) -> bool:
@@ -122,6 +157,11 @@ register(
         "index_of": Function(_index_of, 2, 2, "index of the first element that is a text"),
         "like": Function(_like, 2, 2, "whether a text, or each of a list, has a form such as a#.*"),
         "lower": Function(_lower, 1, 1, "a text, or each text of a list, in small letters"),
-        "taken": Function(_taken, 2, 2, "the texts of a list that stand within one of another"),
+        "taken": Function(
+            _taken,
+            2,
+            None,
+            "the texts of a list that stand within one of others; JSON if each text in it does",
+        ),
     }
 )
