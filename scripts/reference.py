@@ -103,16 +103,17 @@ def with_tables(text: str) -> str:
 
 
 def table(section: type[BaseModel]) -> str:
-    """Return the keys of a section: default, what is accepted, and what it means."""
-    rows = ["", "| Key | Default | Accepted | Meaning |", "|---|---|---|---|"]
+    """Return the keys of a section as a list: default, what is accepted, and what it means."""
+    rows = [""]
     for names, text in attributes(section):
         fields = [section.model_fields[name] for name in names]
         keys = [f"`{field.alias or name}`" for name, field in zip(names, fields, strict=True)]
-        defaults = [default(field) for field in fields]
-        kinds = [accepted(field.annotation, field.metadata) for field in fields]
+        defaults = once([default(field) for field in fields])
+        kinds = once([accepted(field.annotation, field.metadata) for field in fields])
         more = MORE.get(f"{section.__name__}.{names[0]}")
         text += f" [More]({more})." if more else ""
-        rows.append(f"| {', '.join(keys)} | {once(defaults)} | {once(kinds)} | {text} |")
+        given = "; ".join(part for part in (kinds, said_default(defaults)) if part)
+        rows.append(f"- **{', '.join(keys)}** ({given}): {text}")
     return "\n".join([*rows, "", ""])
 
 
@@ -129,13 +130,20 @@ def attributes(section: type[BaseModel]) -> Iterator[tuple[list[str], str]]:
 
 
 def markdown(text: str) -> str:
-    """Return a text of a docstring as Markdown in a table."""
-    return text.replace("``", "`").replace("|", "\\|")
+    """Return a text of a docstring as Markdown."""
+    return text.replace("``", "`")
 
 
 def once(cells: list[str]) -> str:
     """Return the cells of several keys, or one if they are the same."""
     return cells[0] if len(set(cells)) == 1 else ", ".join(cells)
+
+
+def said_default(value: str) -> str:
+    """Return the words about a default, none if there is nothing to say."""
+    if value == "none" or value.startswith("its"):
+        return ""
+    return value if value == "required" else f"default {value}"
 
 
 def default(field: FieldInfo) -> str:
@@ -208,14 +216,14 @@ def span(metadata: Sequence[Any]) -> str:
     for one in metadata:
         for bound in one.metadata if isinstance(one, FieldInfo) else [one]:
             if isinstance(bound, Ge | Gt):
-                low = (
-                    f" from {bound.ge:.10g}" if isinstance(bound, Ge) else f" above {bound.gt:.10g}"
-                )
+                low = f"{bound.ge:.10g}" if isinstance(bound, Ge) else f"above {bound.gt:.10g}"
             elif isinstance(bound, Le) and bound.le < LARGEST:
-                high = f" up to {bound.le:.10g}"
+                high = f"{bound.le:.10g}"
             elif isinstance(bound, Lt):
-                high = f" below {bound.lt:.10g}"
-    return low + high
+                high = f"below {bound.lt:.10g}"
+    if low and high:
+        return f", {low} to {high}"
+    return f" {'' if low.startswith('above') else 'from '}{low}" if low else high and f" to {high}"
 
 
 if __name__ == "__main__":

@@ -147,12 +147,11 @@ def _parameters() -> Iterator[str]:
         yield from ("", f"## {title}", "")
         if title.endswith("property"):
             yield PROPERTIES
-        yield "| Parameter | Default | Accepted | |"
-        yield "|---|---|---|---|"
         for entry in table:
             accepted = _accepted(entry)
             text = entry.descriptor.description.replace("NAME: ", "", 1)
-            yield f"| `{entry.name}` | {_default(entry.default)} | {accepted} | {text} |"
+            given = "; ".join(filter(None, (accepted, _default(entry.default))))
+            yield f"- **`{entry.name}`** ({given}): {text}"
 
 
 def _of_properties() -> Iterable[parameters.Parameter]:
@@ -160,11 +159,9 @@ def _of_properties() -> Iterable[parameters.Parameter]:
 
 
 def _default(value: Any) -> str:
-    if value in ("", [""]):
-        return "none"
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    return "`.nan`" if isinstance(value, float) and math.isnan(value) else f"`{value}`"
+    if value in ("", [""]) or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return f"default `{str(value).lower() if isinstance(value, bool) else value}`"
 
 
 def _accepted(entry: parameters.Parameter) -> str:

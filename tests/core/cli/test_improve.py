@@ -134,7 +134,9 @@ def test_only_relative_paths_are_written_anew(tmp_path: Path, text: str, moves: 
 
 def test_every_key_that_starts_at_the_file_moves_with_it() -> None:
     page = Path(__file__).parents[3] / "docs" / "reference" / "monitor-file.md"
-    told = re.findall(r"^\| `(\w+)`.*a relative path starts at this file", page.read_text(), re.M)
+    told = re.findall(
+        r"^- \*\*`(\w+)`.*a relative path starts at this file", page.read_text(), re.M
+    )
     assert set(told) <= {place[-1] for place in PLACES} and len(told) >= 4
 
 

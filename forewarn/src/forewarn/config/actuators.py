@@ -76,8 +76,7 @@ class AutowareSpec(Section):
         Seconds after which a request that is not reported back is an ERROR.
     diagnostic_graph : bool
         Whether a unit of Autoware's diagnostic graph takes the mode away when the monitor falls
-        silent. Without it, and without a gate, nothing happens when the monitor dies, and it warns
-        of that.
+        silent. Without it and without a gate nothing happens then.
     """
 
     sender: Annotated[str, Field(min_length=1)] = "forewarn"
@@ -108,13 +107,12 @@ class Nav2Spec(Section):
         Topic from which the controller server takes its limit (SpeedLimit).
     max_speed : float or None
         Greatest speed of the controller in m/s: 100 % where somebody else limits it in percent.
-        Where not given, such a limit cannot be compared with one of ours, which replaces it: an
-        ERROR.
+        Where not given, such a limit is replaced by ours: an ERROR.
     actions : tuple of str
         Actions whose goals are cancelled to stop.
     lock_topic : str or None
         Topic of a lock of twist_mux (Bool). Without a lock, a bond or a gate nothing happens when
-        the monitor dies, and it warns of that.
+        the monitor dies.
     comfortable_stop, emergency_stop : tuple of str
         How to stop: ``cancel``, ``lock`` or both.
     confirm_timeout : float
@@ -164,8 +162,8 @@ class ReverseSpec(Section):
     Attributes
     ----------
     when : str
-        Expression over signals that tells whether this way is clear; each signal needs a `timeout`
-        of at most 1 s, no `default`, no ``stale: hold`` and no memory.
+        Whether this way is clear; each signal in it needs a ``timeout`` of at most 1 s, no
+        ``default``, no ``stale: hold`` and no memory.
     speed : float
         Greatest speed backwards, in m/s, at most `max_speed`.
     """
@@ -260,15 +258,15 @@ class TwistSpec(Section):
         Topic of a nav_msgs/msg/Odometry: a stop begins at the measured speed where that is lower
         than what was let through last.
     comfortable_deadline, emergency_deadline : float or None
-        Seconds after which a stop has ended and the output is zero, at whatever deceleration. Where
-        not given: as long as it takes from `max_speed` and `max_turn`.
+        Seconds after which a stop has ended. Where not given: as long as it takes from
+        ``max_speed`` and ``max_turn``.
     stamped : bool
         Whether commands are TwistStamped, not Twist.
     monitor, gate : str
         Full names of the two nodes.
     base : str or None
-        Full name of the node that drives the base: there is an ERROR while it does not subscribe to
-        `output`. Where not given, any subscriber will do.
+        Full name of the node that drives the base: an ERROR while it does not subscribe to
+        ``output``. Where not given: any subscriber.
     comfortable_deceleration, comfortable_angular_deceleration : float
         How hard a comfortable stop brakes, in m/s^2 and rad/s^2.
     emergency_deceleration, emergency_angular_deceleration : float
@@ -284,9 +282,9 @@ class TwistSpec(Section):
         Seconds without a sign of the monitor after which the robot is stopped. Where not given:
         five periods of the monitor, at least 0.2 s.
     deadline : float or None
-        Seconds after which what the monitor said last is about a time too long ago, and the robot
-        is stopped: clocks of two computers have to differ by less. Where not given: two periods of
-        the monitor, or `monitor_timeout` under ``clock: steps``. `settle` is added.
+        Seconds after which a verdict is too old and the robot is stopped; clocks of two computers
+        have to differ by less. Where not given: two periods of the monitor, or ``monitor_timeout``
+        under ``clock: steps``. ``settle`` is added.
     confirm_timeout : float
         Seconds after which a request that the gate does not take up is an ERROR.
     escape : EscapeSpec or None

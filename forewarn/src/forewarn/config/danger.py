@@ -25,16 +25,14 @@ class DangerSpec(Section):
         The property whose violation is foreseen. Neither its formula nor a terminal label,
         `active_when` or `intervened_when` may depend on a danger score.
     signals : tuple of str or None
-        The signals that it is computed from. They are numbers or Booleans, and none of them may
-        depend on a danger score. Where not given: all such signals but those that are never known.
+        The signals that it is computed from, numbers or Booleans that depend on no danger score.
+        Where not given: all of them.
     history : float
-        Seconds (steps under ``clock: steps``) of the past that it also looks at, at most 200
-        moments. Of each signal: its values a quarter, a half and the whole of it before, the
-        changes since then, its highest and lowest value.
+        Seconds (steps) of the past that it also looks at, at most 200 moments: of each signal the
+        values a quarter, a half and the whole of it before, the changes since, and the extremes.
     directions : dict of str to str
-        By signal, ``rising`` or ``falling``: the score never falls as the signal rises, or as it
-        falls. That holds from the second moment of a run on. Where few recordings have a
-        violation, such signals count more.
+        By signal: the score never falls as the signal rises, or as it falls. With few violations
+        such signals count more.
     """
 
     property: Annotated[str, Field(alias="for", min_length=1)]

@@ -47,19 +47,18 @@ class MonitorSpec(Section):
     version : int
         Version of this format.
     clock : str
-        ``ticks``: a grid of `rate`. ``steps``: each line of a trace, or message of the topic
-        `step`, is one step. What this page gives in seconds is then in whole steps, except
-        `mute_limit` and the times of actuators. So are bounds of formulas without a unit, and false
-        alarms "an hour" are those in 3,600 steps.
+        ``ticks``: a grid of ``rate``. ``steps``: each line of a trace, or message of the topic
+        ``step``. Seconds are then whole steps, except ``mute_limit`` and times of actuators, and
+        rates an hour are in 3,600 steps.
     rate : float or 'steps'
         Ticks a second. One tick is one step of the model and the unit of every bound. Not under
         ``clock: steps``.
     step : str or None
-        Under ``clock: steps``: the topic or channel whose messages are steps; without it a line of
-        a trace, or a message on ``~/input/signals``.
+        Under ``clock: steps``: the topic or channel whose messages are steps. Where not given: a
+        line of a trace, or a message on ``~/input/signals``.
     episode : str
-        Under ``clock: steps``: key of a trace's line that names its run or thread. Each run is an
-        episode of its own. If a signal has that name, the key means nothing.
+        Under ``clock: steps``: key of a trace's line that names its run. If a signal has that name,
+        the key means nothing.
     time : str
         ``arrival``: a message counts from when it arrived (in a bag: its log time). ``stamp``: from
         its header stamp.
@@ -83,29 +82,26 @@ class MonitorSpec(Section):
         By name, an expression over signals and other predicates that is true or false. There may be
         1000, those of `bins` included.
     bins : dict of str to tuple of float
-        By signal, a rising list of thresholds: ``ttc: [1, 2]`` gives the predicates ``ttc<1`` and
-        ``ttc<2``. ``auto`` for a danger score: ``learn`` chooses where to cut it.
+        By signal, rising thresholds: ``ttc: [1, 2]`` gives the predicates ``ttc<1`` and ``ttc<2``.
+        ``auto``: ``learn`` cuts a danger score.
     danger : dict of str to DangerSpec
         By name, a signal that is learned: how likely a violation is.
     terminal : dict of str to str
         By name, an expression. While it is true, this label is the state, whatever the predicates
         say, and the episode ends.
     noise : dict of str to float, or None
-        By predicate, the probability that it is read wrongly. A signal of `bins` means each of its
-        cuts. The key asks for the *expected* risk of every property; ``noise: {}`` does so where
-        nothing is read wrongly.
+        By predicate (or signal of ``bins``), the probability that it is read wrongly. Asks for the
+        *expected* risk of every property; ``noise: {}`` does so where nothing is read wrongly.
     constraints : tuple of ConstraintSpec
         Facts about which states and transitions are possible.
     active_when : str or None
-        Expression: while it is false, nothing is watched and nothing learned. Where not given:
-        always active.
+        While it is false, nothing is watched and nothing learned. Where not given: always active.
     intervened_when : str or None
-        Expression: while it is true, an intervention shapes what happens, and the chain does not
-        learn. Where not given: never.
+        While it is true, an intervention shapes what happens, and the chain does not learn. Where
+        not given: never.
     action : str or None
-        Expression with the name of what is done, a text: ``"'brake' if braking else 'go'"``. The
-        model counts it for the decision process; the chain stays the same. Where not given, the key
-        ``action`` of a line names actions in a trace (JSON lines).
+        Name of what is done, a text: ``"'brake' if braking else 'go'"``. The model counts it for
+        the decision process. Where not given: the key ``action`` of a trace's line.
     properties : dict of str to PropertySpec
         What must not happen.
     learning : LearningSpec

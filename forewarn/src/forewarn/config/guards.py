@@ -44,8 +44,8 @@ class GuardSpec(Section):
     type : str
         Type of the action, such as ``nav2_msgs/action/NavigateToPose``; any that is installed.
     reason : str or None
-        Field of the result, a text, that says why a goal was refused: such a goal is accepted and
-        ended at once. Without it goals are rejected, in ROS 2 without a word.
+        Text field of the result that says why a goal was refused: such a goal is accepted and ended
+        at once. Without it goals are rejected without a word.
     on_failure : str
         What becomes of a goal that cannot be judged: ``block`` refuses it, ``pass`` passes it on
         unchecked.

@@ -105,11 +105,11 @@ class Thresholds(Section):
     Attributes
     ----------
     warn, act : float
-        Levels at which a warning begins and at which the intervention is asked for. Where `act` is
-        given alone, `warn` is at most `act`.
+        Levels at which a warning begins and the intervention is asked for. ``warn`` is at most
+        ``act``.
     release : float
-        Level below which an intervention may end, above 0 and lower than `act`. Where not given:
-        0.2, or half of `act` if that is less.
+        Level below which an intervention may end, lower than ``act``. Where not given: 0.2, or half
+        of ``act`` if that is less.
     warn_release : float or None
         Level below which a warning may end, above 0. Where not given: the lesser of `release` and
         `warn`.
@@ -188,57 +188,46 @@ class PropertySpec(Section):
         Formula over predicates, terminal labels and comparisons. `template` with its parts may
         stand in its place.
     horizon : float
-        Seconds that the risk looks ahead, ``unbounded`` for ever. It must be longer than the
-        formula's own bound, or nothing is foreseen.
+        Seconds that the risk looks ahead, longer than the formula's own bound.
     thresholds : Thresholds
         Levels of risk at which warnings and interventions begin and end.
     figure : str
-        What is compared with the thresholds. ``risk``: the estimate. ``upper``: its upper bound.
-        ``expected``: the mean risk over what the state may be, by all readings so far. ``pmin``:
-        the least risk over all ways to choose among the actions that were recorded (Pmin of the
-        decision process), which cannot be avoided. The bounds of ``pmin`` rest on all counts at
-        once at the ``confidence`` of ``bounds``, whatever their kind. It needs a model that counts
-        actions; where nothing was seen done, `unseen` holds.
+        What is compared with the thresholds: the estimate (``risk``), its upper bound (``upper``),
+        the mean risk over what the state may be (``expected``), or the least risk over all choices
+        among recorded actions (``pmin``). ``pmin`` needs a model that counts actions; its bounds
+        hold for all counts at once. Where no action was seen, ``unseen`` holds.
     estimator : str
-        What the risk is estimated from. ``chain``: the learned chain. ``counted``: the share of
-        visits to a product state after which a violation followed. ``shrunk``: the same, with the
-        chain's risk as so many visits more. ``pooled``: an additive model of the logit over
-        predicates and the automaton's state. ``lagged``: a chain on the product whose steps are
-        several ticks long. ``auto``: a weighted sum of the logits of ``chain``, ``shrunk``,
-        ``pooled`` and ``lagged``, and of scores; the chain with a model that did not count what
-        followed. The log loss on recordings that were left out decides every choice. Not with
-        ``risk_of: action``, nor with bounds of the kind ``sound``.
+        What the risk is estimated from: the learned chain; the share of visits that a violation
+        followed (``counted``); the same with the chain as so many visits more (``shrunk``); a
+        regression over predicates (``pooled``); a chain with steps of several ticks (``lagged``);
+        or a weighted sum of logits of all of them and of scores (``auto``). Not with ``risk_of:
+        action``, nor with bounds of the kind ``sound``.
     scores : tuple of str
         Signals in (0, 1) that say by themselves how likely a violation within the horizon is:
         ``auto`` adds their weighted logits at each tick. Danger scores ``for`` the property count
-        among them without being named. Where one is unknown or no probability, a second table
-        answers that was made without scores; in a state unknown to the model the scores answer
-        alone. A score that was fitted to the same recordings flatters itself, unless each value
-        comes from a fit without its recording.
+        without being named. Where one is unknown, a table without scores answers. A score that was
+        fitted to the same recordings flatters itself.
     risk_of : str
-        Whose risk it is. ``state``: that of the state, whatever is done in it. ``action``: that of
-        the action in force from this tick on (for an agent the call that it proposes); the recorded
-        mix of actions follows. Estimate, bounds and ``figure: upper`` are of it. The bounds rest on
-        all counts at once at the ``confidence`` of ``bounds``, whatever their kind, and no
-        calibration is applied. It needs a model that counts actions. Where the action is not known
-        it is the state's risk; for an action that was never seen in the state, `unseen` holds.
+        Whose risk it is: that of the state, or that of the action in force from this tick on (for
+        an agent the proposed call). ``action`` needs a model that counts actions; its bounds hold
+        for all counts at once, and no calibration is applied. Where the action is not known it is
+        the state's risk; for one never seen in the state, ``unseen`` holds.
     enter, exit : int
-        Ticks in a row that begin, and end, an alert: ticks at which the figure is high enough, or
-        the rule is broken. A terminal label that breaks it, or a violation after which it is kept
-        again, begins one at once.
+        Ticks in a row, with a figure that is high enough or the rule broken, that begin and end an
+        alert. A terminal label that breaks the rule, or a violation after which it is kept again,
+        begins one at once.
     hold : float
         Seconds that an alert lasts at least.
     hold_while : str or None
-        Expression over signals. With ``mode: act``, what is asked for at ``act`` does not end
-        while it is true or unknown, however low the risk is. Where not given: never.
+        With ``mode: act``, what is asked for at ``act`` does not end while this is true or unknown.
+        Where not given: never.
     on_unknown : str
-        What becomes of a proposed call or goal of which it is not known whether it breaks the rule,
-        for a signal is missing, was cut or cannot be read: ``block``, ``ask`` or ``pass``.
+        What becomes of a call or goal of which it is not known whether it breaks the rule.
     unseen : str
-        What a state unknown to the model asks for: ``act``, ``warn`` or ``ignore``.
+        What a state unknown to the model asks for.
     unseen_limit : float
-        Seconds after which such a state asks for less: a limit of `unseen_speed` where an actuator
-        can limit the speed and `unseen` is ``act``, else a warning.
+        Seconds after which such a state asks for less: a limit of ``unseen_speed`` where an
+        actuator can limit the speed, else a warning.
     unseen_speed : float
         That limit, in m/s. It lasts until the state is known again or somebody calls ``~/release``.
     intervention : str
@@ -252,7 +241,7 @@ class PropertySpec(Section):
         Seconds after an alert during which there are warnings only.
     clear : float
         Seconds in a row without a breach after which it has cleared; a pending obligation that is
-        met clears it at once. The violations before that count as one, and no alert ends.
+        met clears it at once. Violations before count as one.
     paper_counting : bool
         Count as ProbGuard's Definition 5.2, whose bounds are one step longer.
     description, source : str
@@ -316,33 +305,28 @@ class LearningSpec(Section):
     Attributes
     ----------
     alpha : float or str
-        Weight of each possible successor before anything was counted. ``sparse``: one in all,
-        spread over the row; ``none``: maximum likelihood; a number: 1 is the published choice
-        (ProbGuard eq. 1), which overrates what was never seen.
+        Weight of each possible successor before anything was counted. ``sparse``: one in all;
+        ``none``: maximum likelihood; 1: as published (ProbGuard eq. 1), which overrates what was
+        never seen.
     candidates : str
         What may follow: states seen in recordings, or all ``admissible`` ones.
     end : str
         ``drop``: the end of a recording ends observation. ``absorb``: it is a state of its own.
     online : bool
-        The node goes on learning from what it sees, until 200,000 different transitions (those of
-        two steps and of actions are counted with them) have come together; then it says so, and
-        counts no more.
+        The node goes on learning, until it has counted 200,000 different transitions.
     refresh : float
         Seconds after which it takes new counts into its risk tables.
     regrow : float or None
         Seconds (steps) after which the node grows the tree of its states anew from what it has
-        seen, without holding up a tick.
+        seen.
     remember : int
         Moments that are kept for that.
     calibration : str
         How ``learn --calibrate BAG...`` maps risks to the frequencies that held-out recordings
         show: ``isotonic`` (linear between pools), ``platt`` (a logistic curve), ``none``.
     together : str or None
-        Keys with commas between them, such as ``robot,day``: recordings that have the same values
-        of all of them belong together. Whatever is judged by recordings that were left out, leaves
-        them out together, and draws them together: danger scores, what risks are made of, bounds
-        of the kind ``clustered``, ``compare``, ``tune``,
-        ``init --improve``, ``learn --calibrate``, the trees of ``abstract`` and ``refine``.
+        Keys such as ``robot,day``: recordings with the same values belong together, and are left
+        out and drawn together.
     groups : str or None
         Where these values come from: a table in CSV with a column ``recording``, or a pattern of
         paths such as ``bags/{robot}/*``. Where not given: the metadata of recordings.
@@ -396,8 +380,7 @@ class AnomalySpec(Section):
     alpha : float or None
         Share of normal runs that may be told as anomalous. Where not given: that of the file.
     rule : str or None
-        When a run is anomalous; other rules of ``forewarn anomalies`` judge a run only when it is
-        over. Where not given: that of the file.
+        When a run is anomalous. Where not given: that of the file.
     run : float
         Seconds after which another run begins, where no terminal label has ended it before. Runs to
         calibrate on should be as long.
@@ -415,13 +398,10 @@ class BoundsSpec(Section):
     Attributes
     ----------
     kind : str
-        ``credible``: the risk of most chains that the counts leave possible lies between; half of
-        these chains take a state that was never seen for a violation. ``sound``: they hold for the
-        true chain, also for what was never seen, and are wide at long horizons. ``clustered``: the
-        share of moments that a violation follows lies between, in recordings like those learned
-        from (``learn`` keeps what followed in each). Their drivers may differ, and the chain may
-        lack a memory that they have. ``none``: no bounds. Risks that are not the chain's have
-        clustered bounds instead of credible ones.
+        ``credible``: the risk of most chains that agree with the counts. ``sound``: the risk of the
+        true chain; wide at long horizons. ``clustered``: the share of moments that a violation
+        follows, in recordings like those learned from; always in place of ``credible`` where a risk
+        is not the chain's.
     confidence : float
         Posterior probability, or confidence level.
     samples : int

@@ -66,34 +66,32 @@ class SignalSpec(Section):
         ``/NAME/_action/feedback`` and ``nav2_msgs/action/NavigateToPose_FeedbackMessage``.
     channel, message : str or None
         Channel of Apollo's Cyber RT and its message, ``apollo.canbus.Chassis``; or a topic of an
-        MCAP file with messages in JSON or protobuf, and its schema, ``foxglove.PoseInFrame``.
+        MCAP file in JSON or protobuf and its schema, ``foxglove.PoseInFrame``.
     frame : FrameSpec or None
-        A pose by its frames, in place of a topic: ``{of: base_link, in: map}``. `value` is an
-        expression over ``translation`` (with ``x``, ``y``, ``z``) and ``rotation``, a quaternion:
-        ``yaw(rotation)``.
+        A pose in place of a topic: ``{of: base_link, in: map}``. ``value`` is over ``translation``
+        (``x``, ``y``, ``z``) and ``rotation``: ``yaw(rotation)``.
     value : str or None
         Expression over the message's fields, or over other signals.
     where : str or None
-        Condition over the message's fields: only messages for which it holds count, for value and
-        age alike. What is unknown does not hold.
+        Only messages for which this condition over their fields holds count. What is unknown does
+        not hold.
     within : str
         Which messages of a tick count. ``last``: the newest; the others are not read. ``max``,
         ``min``: the greatest or smallest value of them. ``any``: true if it is true in one of
         them. ``count``: in how many of them it is true, or not 0.
     timeout : float
-        Seconds after which a value is unknown, counted from its arrival (or stamp) to the tick, not
-        in whole ticks. ``never`` suits topics that speak only when something changes. Where not
-        given: 1, and ``never`` under ``clock: steps``.
+        Seconds after which a value is unknown, from its arrival (or stamp) to the tick. ``never``
+        suits topics that speak only when something changes. Where not given: 1, and ``never`` under
+        ``clock: steps``.
     default : float or bool or str or list of float or None
         Value before the first message; a list of numbers for an array.
     stale : str
-        What a value that is too old means. ``worst``: anything is possible, and the worst of it
-        counts. ``hold``: the last value stays and is reported as old. ``ignore``: meanwhile
-        properties are not judged and nothing alerts anew.
+        What a value that is too old means. ``worst``: anything is possible. ``hold``: the last
+        value stays and is reported as old. ``ignore``: meanwhile properties are not judged and
+        nothing alerts anew.
     rules : str or None
-        A file of rules about plans; a relative path starts at this file. `value` is a plan then, a
-        text or a list of steps. The signal says what the rules have against it: an empty text if
-        nothing.
+        A file of rules about plans; a relative path starts at this file. ``value`` is a plan then,
+        and the signal says what the rules have against it: an empty text if nothing.
     unit, description : str
         For people and reports.
     """

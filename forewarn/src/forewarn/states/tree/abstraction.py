@@ -49,16 +49,13 @@ class TreeSection(Section):
         A leaf's name, or ``if`` (an expression over signals), ``then`` and ``else``. There may be
         1024 leaves, and 32 conditions on a path.
     variables : tuple of str, or mapping of str to str
-        Signals that ``abstract`` may ask about, at most 1,000: numbers, truth values, texts, lists.
-        A list of names, or ``name: role``. A ``goal`` stays the same through an episode, a
-        ``checkpoint`` is a flag of the workflow, ``ignored`` is not asked about, ``state`` is any
-        other. Roles that do not fit the traces are errors. Where not given: all signals.
+        Signals that ``abstract`` may ask about, at most 1,000: a list of names, or ``name: role``.
+        A ``goal`` stays the same through an episode, a ``checkpoint`` is a flag of the workflow,
+        ``ignored`` is not asked about, ``state`` is any other. Where not given: all signals.
     grown : tuple of str
         What ``abstract`` and ``refine`` write: beginnings of the digests of the recordings that the
-        tree is from, those held out included. A model keeps them, and those of the recordings that
-        a danger score was fitted to if states depend on it. Bounds from counts of the same
-        recordings are not sound, and ``check``, a shield and ``figure: pmin`` say so. Without the
-        key they say that it is not known. The abstraction's digest does not depend on it.
+        tree is from. Bounds from counts of the same recordings are not sound, and ``check``, a
+        shield and ``figure: pmin`` say so; without the key they say that it is not known.
     """
 
     tree: Any = "s0"
