@@ -74,8 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--label",
         metavar="NAME",
-        help="learn no states, but an expression for a label that few runs have: a signal of that "
-        "name, or --labels; a small tree over the variables at the end of runs",
+        help="learn an expression for this label that few runs have, instead of states",
     )
     add(
         "--labels",

@@ -108,8 +108,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--what",
         choices=WHATS,
-        help="what may be surprising: what followed an action, the choice of the action, both, or "
-        "how rare the state is at large (both, or outcome if the model counts no actions)",
+        help=(
+            "what may be surprising: what followed an action, its choice, both, or the "
+            "state (both, or outcome if the model counts no actions)"
+        ),
     )
     add("--rule", choices=RULES, help=f"how a run is judged ({RULES[0]})")
     add(

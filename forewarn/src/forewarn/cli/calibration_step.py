@@ -37,8 +37,7 @@ def add_calibration(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--calibration",
         choices=(*METHODS, "none"),
-        help="how; none only measures. By default what the monitor file says (learning.calibration)"
-        ", or isotonic",
+        help="how; none only measures (learning.calibration, or isotonic)",
     )
     add_censoring(parser)
     add_incidents(

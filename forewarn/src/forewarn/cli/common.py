@@ -127,7 +127,7 @@ def add_allow_missing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-missing",
         action="store_true",
-        help="go on without topics that a recording lacks: their signals are unknown, as live",
+        help="go on without topics that a recording lacks: their signals are unknown",
     )
 
 

@@ -91,8 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="monitor files (.yaml), the first of which the others are compared with; and "
-        "recordings, or folders of them",
+        help=("monitor files (.yaml), compared with the first; and recordings, or folders of them"),
     )
     parser.add_argument(
         "--rival",
@@ -100,8 +99,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=EXPRESSION",
-        help="a quantity over the signals of the first file, the greater the more dangerous "
-        "(may be repeated)",
+        help=(
+            "a quantity over signals of the first file, the greater the more dangerous (may"
+            " be repeated)"
+        ),
     )
     add_properties(parser, "compare")
     parser.add_argument(

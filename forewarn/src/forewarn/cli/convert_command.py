@@ -55,8 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=recording_path,
         required=True,
         metavar="FILE",
-        help="the MCAP file to write, or a folder that exists or its URL: each recording becomes "
-        "a file of its name there",
+        help="the MCAP file to write, or a folder or URL for one file each",
     )
     add_fleet(parser)
     parser.add_argument(

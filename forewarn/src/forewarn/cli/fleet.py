@@ -87,15 +87,13 @@ def add_fleet(
     parser.add_argument(
         "--on",
         metavar="ADDRESS",
-        help="read on the workers of this Dask scheduler, such as tcp://scheduler:8786, in place "
-        "of processes of this machine",
+        help="read on the workers of this Dask scheduler, such as tcp://scheduler:8786",
     )
     parser.add_argument(
         "--unreadable",
         choices=("stop", "leave-out"),
         default="stop",
-        help="what to do about a recording that cannot be read: stop, or name it and leave it out "
-        "(stop)",
+        help="stop at a recording that cannot be read, or name it and leave it out (stop)",
     )
 
 
@@ -105,8 +103,7 @@ def add_store(parser: argparse.ArgumentParser) -> None:
         "--store",
         type=recording_path,
         metavar="FOLDER",
-        help="keep what each recording gives to models there, and take from there what is known "
-        "already: another recording costs that recording",
+        help="keep the counts of each recording there, and read none twice",
     )
 
 

@@ -131,20 +131,22 @@ def add_tree_arguments(parser: argparse.ArgumentParser, leaf_size: int) -> None:
         type=at_least_one,
         default=64,
         metavar="N",
-        help="thresholds of a number that are tried at a leaf: midpoints, else quantiles (64)",
+        help="thresholds of a number that are tried at a leaf (64)",
     )
     add(
         "--text",
         action="append",
         default=[],
         choices=(*TEXT_KINDS, EMBEDDING),
-        help="what to ask of texts (may be repeated; all but embedding, which asks what a text is "
-        "about and needs the extra forewarn[embeddings])",
+        help=(
+            "what to ask of texts (may be repeated; all but embedding, which needs the "
+            "extra forewarn[embeddings])"
+        ),
     )
     add(
         "--group",
         metavar="SIGNAL",
-        help="recordings in which this signal begins with the same value are held out together",
+        help="hold recordings out together in which this signal begins with the same value",
     )
     add_fleet(parser)
     add_allow_missing(parser)

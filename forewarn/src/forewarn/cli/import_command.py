@@ -72,8 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="LABEL",
-        help="a label of absorbing states that becomes a terminal label; its states become one "
-        "(may be repeated)",
+        help="a label of absorbing states that becomes a terminal label (may be repeated)",
     )
 
 

@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help="the monitor file to write; with --improve none is written without it",
+        help="the monitor file to write; needed but for --improve",
     )
     parser.add_argument(
         "--improve", type=Path, metavar="FILE", help="propose predicates for this monitor file"
@@ -104,9 +104,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rate",
         type=hertz_or_steps,
         metavar="HZ",
-        help="ticks a second, or steps: one line of a trace, or message, is one step (default: 10, "
-        "or a trace's lines a second if these are fewer; "
-        "steps for runs of agents and other lines without times)",
+        help=(
+            "ticks a second, or steps (default: 10, or a trace's lines a second if these "
+            "are fewer; steps for lines without times)"
+        ),
     )
     parser.add_argument(
         "--step", metavar="TOPIC", help="with --rate steps: the topic whose messages are steps"

@@ -72,8 +72,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--why",
         action="store_true",
-        help="with -c: for the riskiest states, the likeliest ways to the violation, the time "
-        "to it, and which predicate's change would lower the risk most",
+        help=(
+            "with -c: ways and time to the violation of the riskiest states, and which "
+            "predicate's change would lower the risk most"
+        ),
     )
     add_requirement(parser)
 

@@ -22,9 +22,8 @@ HEAD = """\
 - In a terminal, tables fit its width, and colours mark alerts and errors unless `NO_COLOR` is set.
   A long state is shown as what it gained (+) and lost (-) since the line before.
 
-| Command | |
-|---|---|
-{commands}
+Commands: {commands}.
+
 ## Arguments of several commands
 
 {shared}
@@ -33,13 +32,11 @@ HEAD = """\
 
 def reference() -> str:
     """Return the page in Markdown."""
-    table = "".join(
-        f"| [`{name}`](#{name.replace(' ', '-')}) | {text} |\n" for name, text in COMMANDS.items()
-    )
+    links = ", ".join(f"[`{name}`](#{name.replace(' ', '-')})" for name in COMMANDS)
     parser = build_parser()
     parsers = {name: parser_of(parser, name) for name in COMMANDS}
     shared = _shared(parsers.values())
-    head = HEAD.format(description=DESCRIPTION, commands=table, shared="\n".join(shared.values()))
+    head = HEAD.format(description=DESCRIPTION, commands=links, shared="\n".join(shared.values()))
     return head + "".join(_section(name, parsers[name], shared) for name in COMMANDS)
 
 
@@ -57,7 +54,7 @@ def _section(name: str, parser: argparse.ArgumentParser, shared: dict[str, str])
     others = [_name(one) for one in _arguments(parser) if shared.get(_name(one)) == _line(one)]
     lines = ["", f"## {name}", "", parser.description or "", "", *map(_line, own)]
     if others:
-        lines += ["", f"Also {', '.join(others)}: [as elsewhere](#arguments-of-several-commands)."]
+        lines += ["", f"[Also](#arguments-of-several-commands) {', '.join(others)}."]
     lines += ["", *_epilog(parser.epilog or "")]
     return "\n".join(lines) + "\n"
 

@@ -83,8 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="RECORDING",
-        help="recordings on which splits are tried; every third of the others, or of their groups, "
-        "if left out",
+        help="recordings on which splits are tried (every third)",
     )
     add("--rounds", type=at_least_one, default=20, metavar="N", help="splits at most (20)")
     add("--leaves", type=at_least_one, default=128, metavar="N", help="leaves at most (128)")

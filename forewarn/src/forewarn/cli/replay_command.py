@@ -74,8 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--verdicts",
         type=Path,
         metavar="FILE",
-        help="write every verdict as a JSON line, floats to the last bit (- for stdout); of "
-        'several recordings, a line {"recording": PATH} stands before those of each',
+        help="write every verdict as a JSON line (- for stdout)",
     )
     add_report(parser)
     add_fleet(parser)
@@ -97,8 +96,9 @@ def add_censoring(parser: argparse.ArgumentParser) -> None:
         "--censoring",
         choices=("drop", "weigh"),
         default="drop",
-        help="of ticks whose outcome the end of a recording hides, for calibration, Brier score "
-        "and ECE: drop them, or weigh others for them where recordings are short (drop)",
+        help=(
+            "drop ticks whose outcome the end of a recording hides, or weigh others for them (drop)"
+        ),
     )
 
 

@@ -85,8 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--clips",
         type=Path,
         metavar="FOLDER",
-        help="with --fleet, cut each of the worst incidents out: a page that opens on the moment, "
-        "and an MCAP file if there are messages",
+        help="with --fleet, write a page and an MCAP file of each of the worst incidents",
     )
     add_top(parser, "incidents")
     add_fleet(parser)

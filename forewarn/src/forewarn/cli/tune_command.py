@@ -93,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--blocks",
         type=positive_number,
         metavar="SECONDS",
-        help="take blocks of so many seconds for runs: with --folds and in the guarantee",
+        help="take blocks of so many seconds for runs, with --folds and in the guarantee",
     )
     add_fleet(parser)
     add_store(parser)
@@ -134,7 +134,7 @@ def _add_wish(parser: argparse.ArgumentParser) -> None:
         "--per",
         choices=("run", "violation"),
         default="run",
-        help="what is exchangeable and counts once in the guarantee (run, or its group)",
+        help="what counts once in the guarantee (run, or its group)",
     )
     add_alert_share(parser)
     parser.add_argument(

@@ -83,8 +83,7 @@ def add_endpoint(parser: argparse.ArgumentParser) -> None:
         type=positive_number,
         default=1.0,
         metavar="S",
-        help="seconds before the first repetition; then twice as long each time, or as long as the "
-        "endpoint says (default: 1)",
+        help="seconds before the first repetition, then twice as long each time (default: 1)",
     )
 
 
