@@ -54,10 +54,8 @@ that were not learned from it."""
 
 EPILOG = """\
 Differences are to the first monitor file, whose violations count for all. Intervals (95 %) come
-from resampling whole recordings. The threshold of a recording is chosen on those of other folds:
-the longest mean lead time within the budget, a missed violation counting as 0. The probability
-of a rival is Platt's map of the rank of its value. A state that a model has never seen counts as
-a warning in the area.
+from resampling whole recordings. Thresholds are chosen on other folds; the probability of a
+rival is Platt's map of its rank.
 
 exit codes: 0 compared, 2 wrong usage or input.
 

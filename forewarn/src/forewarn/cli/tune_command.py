@@ -47,13 +47,11 @@ guarantee on the share of violations that are missed. The recordings have to be 
 was not learned from; with --folds, models are learned from all but one part of them in turn."""
 
 EPILOG = """\
-The median lead time is over all violations: a missed one counts as 0 s, and no lead for more
-than the horizon. warn and release keep their proportion to act. Of thresholds that are alike the
-middle is taken. With --miss-rate, thresholds are tested from the most cautious on (Learn then
-Test, Angelopoulos et al. 2021): the guarantee assumes that these runs are exchangeable with
-those to come. A run counts once, or its group (learning.together); --per violation counts each
-violation. With --folds nothing is proven, because the model that will be in use is none of
-theirs.
+A missed violation counts as a lead of 0 s, and no lead for more than the horizon. warn and
+release keep their proportion to act. Of thresholds that are alike the middle is taken. With
+--miss-rate, thresholds are tested from the most cautious on (Learn then Test); the guarantee
+assumes that runs are exchangeable with those to come. A run counts once, or its group
+(learning.together). With --folds nothing is proven.
 
 exit codes: 0 thresholds were found, 1 the data cannot support the goal, 2 wrong usage or input.
 

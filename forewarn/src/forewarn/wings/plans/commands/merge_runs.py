@@ -26,17 +26,14 @@ from forewarn.wings.plans.computation_tree import (
 from forewarn.wings.plans.summary import Share, share
 
 DESCRIPTION = """\
-Merge executions of a task into a computation tree, in which those share a branch that went through
-the same states from the start, and check CTL on it, with bounds in time: `AG !unsafe`,
-`AG (red => AF[<=2] stopped)`. Says whether the tree satisfies it, the branch that does not, with
-times, and the share of executions that do, with an interval. An execution that ends stays in its
-last state."""
+Merge executions of a task into a computation tree and check CTL with bounds in time on it: `AG
+!unsafe`, `AG (red => AF[<=2] stopped)`. Says whether the tree satisfies it, which branch does
+not, and the share of executions that do. An execution that ends stays in its last state."""
 
 EPILOG = """\
-With -c, recordings are executions and the states of the monitor file are the states; bounds are in
-seconds, or in steps if its clock is steps. Without it, plans and logs of agents are executions, as
-`forewarn plan` reads them; names in formulas are statements about objects in quotes, or rules of
-the file -r that say nothing of time.
+With -c, recordings are executions, and bounds are in seconds, or in steps if the clock is steps.
+Without it, plans and logs of agents are; names in formulas are statements about objects in
+quotes, or rules of the file -r that say nothing of time.
 
 exit codes: 0 every formula holds, 1 one does not, 2 wrong usage or input.
 

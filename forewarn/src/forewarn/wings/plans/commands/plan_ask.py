@@ -21,9 +21,8 @@ from forewarn.wings.plans.prompts import KINDS, ask, plan_in
 from forewarn.wings.plans.readers import read_records
 
 DESCRIPTION = """\
-Ask a language model for a plan for each task, with the three prompts of SENTINEL: with the rules as
-formulas, in words, and without; through any endpoint that speaks OpenAI's protocol for chats. Write
-the plans for plan check; or write the prompts alone."""
+Ask a language model for a plan for each task, with the rules as formulas, in words, and without,
+as SENTINEL does; or write the prompts alone."""
 
 EPILOG = f"""\
 {ASKED}

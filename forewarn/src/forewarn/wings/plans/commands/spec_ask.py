@@ -18,9 +18,8 @@ from forewarn.wings.plans.formula_prompts import TRACES, prompt
 from forewarn.wings.plans.requirement_files import load_requirements
 
 DESCRIPTION = """\
-Ask a language model for the formula of each requirement, through any endpoint that speaks OpenAI's
-protocol for chats, and write the answers for spec grade; or write the prompts alone. The key is
-read from the environment, and appears nowhere."""
+Ask a language model for the formula of each requirement, through any endpoint that speaks
+OpenAI's protocol for chats; or write the prompts alone."""
 
 EPILOG = f"""\
 {ASKED}

@@ -24,12 +24,10 @@ from forewarn.wings.plans.requirement_files import (
 )
 
 DESCRIPTION = """\
-Compare the formulas that translators wrote for requirements in words with reference formulas: each
-answer is not generated, a syntax error, not equivalent, equivalent, or undecided (it is too large,
-or its bounds in seconds need --rate). A shortest trace tells two formulas apart that are not
-equivalent. Formulas are linear temporal logic in the notation of Spot, RTAMT, PRISM, nl2spec,
-nl2ltl (Declare, too), in words (globally (a implies next b)) or in Polish notation, told by what is
-written. Each is compared on infinite and finite traces; --traces says which decides the table."""
+Compare the formulas that translators wrote for requirements with reference formulas, on infinite
+and finite traces: each answer is not generated, a syntax error, not equivalent (with a shortest
+trace), equivalent, or undecided. The notation (Spot, RTAMT, PRISM, nl2spec, nl2ltl, Declare,
+words, Polish) is recognised."""
 
 EPILOG = """\
 A line of RULES is {"id": 1, "text": "a comes before b", "formula": "!b U a"}, with "type" (state
