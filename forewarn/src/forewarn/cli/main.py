@@ -23,6 +23,7 @@ from forewarn.threads import compute_in_one_thread
 FINE, FINDINGS, INPUT_ERROR, INTERRUPTED = 0, 1, 2, 130
 
 COMMANDS = {
+    "info": "show topics, rates, gaps and clocks of recordings, and draw a signal",
     "init": "write a commented monitor file from the topics of a recording",
     "validate": "check monitor files, and whether recordings and a model fit them",
     "abstract": "learn a tree whose leaves are the states",

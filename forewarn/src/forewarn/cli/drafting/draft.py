@@ -169,7 +169,7 @@ def draft(
     clock = clock_of(rate, step)
     for recording in recordings:
         check_playable(recording, clock)
-    candidates, truths = _without_truths(_all_candidates(recordings, clock))
+    candidates, truths = _without_truths(candidates_in(recordings, clock))
     candidates = with_relative_distances(recordings, candidates)
     infos, unnamed = _infos(recordings), _unnamed(recordings)
     if not candidates and unnamed:
@@ -280,7 +280,7 @@ def _without_truths(
     return left, tuple(names)
 
 
-def _all_candidates(recordings: Sequence[Recording], clock: Clock) -> list[Candidate]:
+def candidates_in(recordings: Sequence[Recording], clock: Clock) -> list[Candidate]:
     """Return the candidates of all recordings; of a topic with two types, those of the first."""
     infos = _infos(recordings)
     for kinds in (_candidates, _any_number):
