@@ -11,6 +11,7 @@ be there: `pip install -e 'agent_guard[langchain]'`.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -113,10 +114,7 @@ def recorded_runs(path: Path, needs: Mapping[str, Field] = DOJO) -> Iterator[Rec
         for line, after in pairwise(lines):
             if line["proposed"] == "say":
                 continue
-            arguments: dict[str, Any] = {}
-            for name, text in zip(line["argument_names"], line["arguments"], strict=True):
-                arguments.setdefault(name, []).append(text)
-            calls.append((line["proposed"], arguments, after["observation"]))
+            calls.append((line["proposed"], json.loads(line["args"]), after["observation"]))
         yield Recorded(lines[0]["task"], calls, lines[-1])
 
 

@@ -24,7 +24,7 @@ from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, REPLAN
 from forewarn.errors import ForewarnError
 from forewarn.monitoring.loading import load_fitting
 from forewarn.monitoring.proposals import Judge, Judgement, Standing
-from forewarn.recordings.agent_calls import Call, arguments_of
+from forewarn.recordings.agent_calls import Call
 from forewarn.recordings.agent_chats import split
 from forewarn.recordings.agent_steps import text_of_result
 from forewarn.recordings.agent_texts import says_failed, text_of
@@ -382,7 +382,7 @@ class Guard:
         made = state
         if state.standing is not None:
             # Its step counts as one about which nothing is known.
-            progress = state.standing.progress.made(str(proposal.tool))
+            progress = state.standing.progress.made(str(proposal.tool), args=None)
             made = state._replace(standing=state.standing._replace(progress=progress))
         return Judged(decision, made, _refused(state, decision), NOTHING)
 
@@ -392,15 +392,15 @@ def call_of(proposal: Proposal) -> Call:
     if not isinstance(proposal.tool, str) or not proposal.tool.strip():
         raise GuardError(f"{proposal.tool!r} names no tool", accepted="a text")
     try:
-        arguments = arguments_of(proposal.arguments, strict=True)
+        call = Call.of(proposal.tool, proposal.arguments, strict=True)
     except ValueError as error:  # whoever makes the call may read it otherwise
         raise GuardError(
             f"the text of the arguments {error}",
             accepted="JSON in which no key comes twice; a text as {'input': ...}",
         ) from error
-    if len(arguments) > MOST_ARGUMENTS:
-        raise GuardError(f"{len(arguments)} arguments", accepted=f"up to {MOST_ARGUMENTS}")
-    return Call(proposal.tool, arguments, "", False)
+    if len(call.arguments) > MOST_ARGUMENTS:
+        raise GuardError(f"{len(call.arguments)} arguments", accepted=f"up to {MOST_ARGUMENTS}")
+    return call
 
 
 def _decision(judge: Judge, run: str, step: int, proposal: Proposal, found: Judgement) -> Decision:

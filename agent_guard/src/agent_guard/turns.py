@@ -62,7 +62,9 @@ def gathered(guard: Guard, kept: Mapping[str, Any] | None) -> RunState:
             refused=state.refused + outcome["refused"], stopped=state.stopped or outcome["stopped"]
         )
         if outcome["made"] is not None and state.standing is not None and guard.judge is not None:
-            progress = state.standing.progress.made(outcome["made"], outcome["inputs"])
+            progress = state.standing.progress.made(
+                outcome["made"], outcome["inputs"], args=outcome["args"]
+            )
             standing = guard.judge.load_memory(progress, outcome["memory"])
             state = state._replace(standing=standing)
     for outcome in done:
@@ -156,13 +158,16 @@ def ended(guard: Guard, turn: Turn, settled: Settled, result: object, failed: bo
     made, after = settled.call, settled.state
     memory: list[Any] | None = None
     inputs: tuple[str | None, ...] | None = ()
+    args: str | None = "{}"
     if made is not None and guard.judge is not None and after.standing is not None:
         memory = guard.judge.dump_memory(after.standing)
         inputs = after.standing.progress.inputs[-1]
+        args = after.standing.progress.past_args[-1]
     outcome = {
         "index": turn.place,
         "made": None if made is None else made.tool,
         "inputs": None if inputs is None else list(inputs),
+        "args": args,
         "memory": memory,
         "result": text_of_result(result) if made is not None else "",
         "failed": failed,

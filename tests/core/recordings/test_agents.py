@@ -96,12 +96,15 @@ def test_calls_with_objects_as_arguments(tmp_path: Path) -> None:
     assert first == {
         "run": 0, "step": 0, "task": "Pay the bill", "calls": [], "last_action": "",
         "observation": "", "inputs": [["bill.txt"]], "outputs": [], "errors": 0, "failed": False,
-        "action": "read", "proposed": "read", "arguments": ["bill.txt"], "argument_names": ["file"],
+        "action": "read", "proposed": "read", "args": '{"file":"bill.txt"}', "past_args": [],
+        "arguments": ["bill.txt"], "argument_names": ["file"],
     }  # fmt: skip
     assert first.keys() == TAKEN - {"t", "t_ns"}
     assert second["outputs"] == ["to AB12"] and second["last_action"] == "read"
     assert second["arguments"] == ['{"account": "AB12"}', "AB12", "4", "5"]
     assert second["argument_names"] == ["to", "to.account", "n", "n"]
+    assert second["args"] == '{"to":{"account":"AB12"},"n":[4,5]}'
+    assert last["past_args"] == [first["args"], second["args"], "{}"] and last["args"] == "{}"
     assert (third["errors"], third["failed"], third["observation"]) == (1, True, "no money")
     assert last["calls"] == ["read", "pay", "say"] and last["action"] is None
     assert last["inputs"] == [["bill.txt"], ['{"account": "AB12"}', "AB12", "4", "5"], []]

@@ -17,6 +17,8 @@ KNOWN: Mapping[str, Type] = {
     "observation": "text",
     "calls": "texts",
     "outputs": "texts",
+    "args": "text",
+    "past_args": "texts",
     "arguments": "texts",
     "argument_names": "texts",
     "step": "number",

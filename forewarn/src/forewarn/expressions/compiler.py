@@ -344,7 +344,7 @@ def _check_signals(expression: Expression, known: list[str]) -> None:
     """Refuse what only messages have, and names that no signal bears."""
     for node in ast.walk(expression.tree):
         problem = accepted = ""
-        if isinstance(node, ast.Attribute):
+        if isinstance(node, ast.Attribute) and expression.names.isdisjoint(JSON_TEXTS):
             problem = f".{node.attr} reads a field, but signals are numbers, arrays and text"
             accepted = "fields only in the value of a signal that has a topic"
         elif isinstance(node, ast.Name) and node.id in expression.names - set(known):
@@ -365,6 +365,9 @@ def _check_signals(expression: Expression, known: list[str]) -> None:
                 accepted=accepted,
             )
 
+
+JSON_TEXTS = frozenset({"args", "past_args", "outputs", "observation"})
+"""Signals of an agent's steps that are JSON, of which expressions read members by name."""
 
 REMEMBERING = "in a signal without topic, a predicate, a terminal label or a phase"
 

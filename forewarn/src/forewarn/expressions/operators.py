@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from forewarn.expressions.comparisons import COMPARATORS
+from forewarn.expressions.members import Members, members_of
 from forewarn.expressions.values import (
     NAN,
     NUMBERS,
@@ -345,6 +346,8 @@ def index(notes: Notes, items: Any, place: Any) -> Any:
     """Evaluate ``items[place]``; unknown if there is no such element."""
     if is_unknown(items) or is_unknown(place):
         return NAN
+    if isinstance(place, str):
+        return attribute(notes, items, place)
     if not isinstance(items, (list, tuple, str, np.ndarray)):
         return notes.unknown(f"{kind(items)} cannot be indexed")
     at = _whole(place)
@@ -372,7 +375,14 @@ def cut(notes: Notes, items: Any, *bounds: Any) -> Any:
 
 
 def attribute(notes: Notes, message: Any, name: str) -> Any:
-    """Evaluate ``message.name``."""
+    """Evaluate ``message.name``; a text that is a JSON object has its members."""
+    if isinstance(message, str):
+        members = members_of(message)
+        return (
+            notes.unknown("a text has no members") if members is None else members.get(notes, name)
+        )
+    if isinstance(message, Members):
+        return message.get(notes, name)
     if isinstance(message, Record):
         return message.field(name)
     if is_unknown(message):

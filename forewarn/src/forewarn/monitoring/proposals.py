@@ -201,7 +201,7 @@ class Judge:
         signals = standing.progress.proposing(run, call)
         values = {**context, **signals, INTERVENED: imposed}
         evaluated = self._evaluate(standing, values)
-        progress = standing.progress.made(call.action, signals["arguments"])
+        progress = standing.progress.made(call.action, signals["arguments"], args=signals["args"])
         owed = self._broken_after(progress, evaluated.memory, run)
         now = [n for n in violated(evaluated.result.verdict) if n not in standing.owed]
         broken = {**dict.fromkeys(owed, WHATEVER), **dict.fromkeys(now, NOW)}
@@ -225,6 +225,7 @@ class Judge:
         return {
             "key": self.key,
             "known": _known(standing.progress),
+            "past_args": list(standing.progress.past_args),
             "memory": self.dump_memory(standing),
         }
 
@@ -241,7 +242,8 @@ class Judge:
                 raise RecordingError("what is remembered of the run belongs to other rules")
             step, task, calls, inputs, outputs, errors, failed = data["known"]
             given = tuple(None if texts is None else tuple(texts) for texts in inputs)
-            progress = Progress(step, task, tuple(calls), given, tuple(outputs), errors, failed)
+            known = (step, task, tuple(calls), given, tuple(outputs), errors, failed)
+            progress = Progress(*known, tuple(data["past_args"]))
             return self.load_memory(progress, data["memory"])
         except (KeyError, TypeError, ValueError) as error:
             raise RecordingError(f"what is remembered of the run is damaged: {error}") from error
@@ -395,7 +397,7 @@ def _plain(value: Any) -> Any:
 
 
 def _known(progress: Progress) -> list[Any]:
-    step, task, calls, inputs, outputs, errors, failed = progress
+    step, task, calls, inputs, outputs, errors, failed, _ = progress
     given = [None if texts is None else list(texts) for texts in inputs]
     return [step, task, list(calls), given, list(outputs), errors, failed]
 

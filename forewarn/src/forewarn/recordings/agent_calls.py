@@ -28,7 +28,8 @@ MOST_FIELDS = 200
 MEMBERS_OF_A_CALL = ("args", "arguments", "observation", "error", "success", "errorMessage")
 TAKEN = frozenset(
     {"run", "step", "task", "calls", "last_action", "observation", "inputs", "outputs", "errors",
-     "failed", "action", "proposed", "arguments", "argument_names", "t", "t_ns"}
+     "failed", "action", "proposed", "args", "past_args", "arguments", "argument_names", "t",
+     "t_ns"}
 )  # fmt: skip
 """Names that other fields of a run cannot have: those of the signals of a step, and of times."""
 
@@ -47,6 +48,10 @@ class Call(NamedTuple):
 
     Attributes
     ----------
+    arguments : tuple of (str, str)
+        Names and texts of the arguments: see `arguments_of`.
+    args : str
+        The arguments as a JSON object: numbers stay numbers.
     told : str
         What the user said before it, where the run is a chat.
     """
@@ -56,6 +61,34 @@ class Call(NamedTuple):
     observation: str
     failed: bool
     told: str = ""
+    args: str = "{}"
+
+    @classmethod
+    def of(
+        cls,
+        action: str,
+        given: Any,
+        observation: str = "",
+        failed: bool = False,
+        *,
+        told: str = "",
+        strict: bool = False,
+    ) -> Call:
+        """Return a call with its arguments as they were given; a text may be JSON.
+
+        Parameters
+        ----------
+        strict : bool
+            Refuse a text that begins as JSON, and in which another reader may find something else:
+            a key comes twice, or it is cut short.
+
+        Raises
+        ------
+        ValueError
+            If it is refused.
+        """
+        read = _read(given, strict) if isinstance(given, str) else given
+        return cls(action, _named(read), observation, failed, told, json_of_arguments(read))
 
 
 class Run(NamedTuple):
@@ -154,7 +187,7 @@ def _call(part: Mapping[str, Any], key: str) -> Call:
         failed = failed or says_failed(result)
     said = "\n".join(filter(None, (text_of(result), text_of(part.get("error")))))
     echoed = came if isinstance(came, dict) and isinstance(came.get("action"), str) else None
-    call = Call(action, arguments_of(given), said, failed)
+    call = Call.of(action, given, said, failed)
     return _command(call) if echoed is not None and _is_echoed(call, echoed) else call
 
 
@@ -169,7 +202,7 @@ def _command(call: Call) -> Call:
     words = (call.arguments[0][1] if call.arguments else call.action).split(maxsplit=1)
     if not words:
         return call
-    return call._replace(action=words[0], arguments=tuple(("input", word) for word in words[1:]))
+    return Call.of(words[0], words[1] if len(words) > 1 else None, call.observation, call.failed)
 
 
 def _parts(parts: list[Any], key: str) -> tuple[list[Call], str]:
@@ -192,8 +225,7 @@ def _parts(parts: list[Any], key: str) -> tuple[list[Call], str]:
                 if isinstance(said, Told):
                     told.append(said.text)
                 elif isinstance(said, Made):
-                    given = arguments_of(said.arguments)
-                    calls.append(Call(said.name, given, "", False, "\n".join(told)))
+                    calls.append(Call.of(said.name, said.arguments, told="\n".join(told)))
                     told = []
                     waiting.append(len(calls) - 1)
                     if said.id:
@@ -227,29 +259,40 @@ def _answered(call: Call, result: Any) -> Call:
     return call._replace(observation=whole, failed=call.failed or says_failed(result))
 
 
-def arguments_of(given: Any, *, strict: bool = False) -> tuple[tuple[str, str], ...]:
+def arguments_of(given: Any) -> tuple[tuple[str, str], ...]:
     """Return names and texts of the arguments; nested ones get names like ``to.address``.
 
     An object stands under its own name as well, as JSON; null and what is empty are no argument.
-
-    Parameters
-    ----------
-    given : object
-        The arguments; a text may be JSON.
-    strict : bool
-        Refuse a text that begins as JSON, and in which another reader may find something else: a
-        key comes twice, or it is cut short.
-
-    Raises
-    ------
-    ValueError
-        If it is refused.
+    The whole of them may be JSON as a text.
     """
-    if isinstance(given, str):
-        given = _read(given, strict)
+    return _named(_read(given, strict=False) if isinstance(given, str) else given)
+
+
+def _named(given: Any) -> tuple[tuple[str, str], ...]:
     pairs: list[tuple[str, str]] = []
     _collect(given, "", pairs)
     return tuple((name or "input", text) for name, text in pairs)
+
+
+def json_of_arguments(given: Any) -> str:
+    """Return arguments as a JSON object, whose keys are their names.
+
+    A number that JSON cannot hold is null, what is neither text, number, list nor object a text.
+    """
+    if given is None:
+        return "{}"
+    named = given if isinstance(given, Mapping) else {"input": given}
+    return json.dumps(_plain(named), ensure_ascii=False, separators=(",", ":"))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item) for item in value]
+    if isinstance(value, (int, float)) and not -LARGEST <= value <= LARGEST:
+        return None
+    return value if isinstance(value, (str, int, float, type(None))) else str(value)
 
 
 def _read(text: str, strict: bool) -> Any:

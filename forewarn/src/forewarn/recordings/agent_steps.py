@@ -18,7 +18,7 @@ KEY = "run"
 PROPOSED = "proposed"
 """Signal that names the call that is about to be made; the key `action` says the same."""
 
-OF_CALL = (PROPOSED, "arguments", "argument_names", "inputs")
+OF_CALL = (PROPOSED, "args", "arguments", "argument_names", "inputs")
 """Signals that tell of this call."""
 
 LONGEST_TEXT = 200_000
@@ -54,6 +54,8 @@ class Progress(NamedTuple):
         How many calls failed so far.
     failed : bool
         The last call that was answered failed.
+    past_args : tuple of (str or None)
+        The arguments of each of these calls by name, as JSON; forgotten like `inputs`.
     """
 
     step: int = 0
@@ -63,6 +65,7 @@ class Progress(NamedTuple):
     outputs: tuple[str | None, ...] = ()
     errors: int = 0
     failed: bool = False
+    past_args: tuple[str | None, ...] = ()
 
     def told(self, text: str, note: Note = unheard) -> Progress:
         """Return what is known once the user has said more."""
@@ -78,6 +81,7 @@ class Progress(NamedTuple):
             **self._known(run, [*self._inputs(), arguments]),
             "action": call.action,
             PROPOSED: call.action,
+            "args": bounded(call.args, "args", note),
             "arguments": arguments,
             "argument_names": [name for name, _ in call.arguments],
         }
@@ -88,12 +92,18 @@ class Progress(NamedTuple):
             **self._known(run, self._inputs()),
             "action": None,
             PROPOSED: "",
+            "args": "{}",
             "arguments": [],
             "argument_names": [],
         }
 
     def made(
-        self, name: str, arguments: Sequence[str | None] | None = (), note: Note = unheard
+        self,
+        name: str,
+        arguments: Sequence[str | None] | None = (),
+        note: Note = unheard,
+        *,
+        args: str | None = "{}",
     ) -> Progress:
         """Return what is known once a call is made, and its result is not known yet.
 
@@ -101,11 +111,16 @@ class Progress(NamedTuple):
         ----------
         arguments : sequence of str, or None
             As the signal `arguments` had them before the call; None if that is forgotten.
+        args : str or None
+            As the signal `args` had them.
         """
         given = None if arguments is None else tuple(arguments)
         inputs: list[tuple[str | None, ...] | None] = [*self.inputs, given]
         _forget_oldest(inputs, lambda texts: sum(map(_size, texts)), "inputs", note)
-        return Progress(self.step + 1, self.task, (*self.calls, name), tuple(inputs), *self[4:])
+        past: list[str | None] = [*self.past_args, args]
+        _forget_oldest(past, len, "past_args", note)
+        calls, rest = (*self.calls, name), self[4:-1]
+        return Progress(self.step + 1, self.task, calls, tuple(inputs), *rest, tuple(past))
 
     def answered(
         self, text: str, failed: bool, note: Note = unheard, *, call: int | None = None
@@ -128,7 +143,8 @@ class Progress(NamedTuple):
         outputs = [*self.outputs, *[""] * (at + 1 - len(self.outputs))]
         outputs[at] = bounded(text, "observation", note)
         _forget_oldest(outputs, len, "outputs", note)
-        return Progress(*self[:4], tuple(outputs), self.errors + failed, failed)
+        errors = self.errors + failed
+        return Progress(*self[:4], tuple(outputs), errors, failed, self.past_args)
 
     def _inputs(self) -> list[list[str | None] | None]:
         return [None if texts is None else list(texts) for texts in self.inputs]
@@ -142,13 +158,14 @@ class Progress(NamedTuple):
             "last_action": self.calls[-1] if self.calls else "",
             "observation": self.outputs[-1] if self.outputs else "",
             "inputs": inputs,
+            "past_args": list(self.past_args),
             "outputs": list(self.outputs),
             "errors": self.errors,
             "failed": self.failed,
         }
 
 
-KNOWN_AFTERWARDS = (KEY, "step", "calls", "inputs", "last_action")
+KNOWN_AFTERWARDS = (KEY, "step", "calls", "inputs", "past_args", "last_action")
 """Signals of the step after a call that the call alone determines, whatever comes of it."""
 
 

@@ -134,7 +134,8 @@ class AgentTrace(JsonTrace):
             progress = progress.told(call.told, note)
             signals = progress.proposing(number, call, note)
             yield signals
-            progress = progress.made(call.action, signals["arguments"], note)
+            args = signals["args"]
+            progress = progress.made(call.action, signals["arguments"], note, args=args)
             progress = progress.answered(call.observation, call.failed, note)
         note = partial(self._tell, number, len(run.calls))
         progress = progress.told(run.told, note)

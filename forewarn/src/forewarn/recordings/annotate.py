@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, overload
 
 from forewarn.errors import RecordingError, located
-from forewarn.recordings.agent_calls import TAKEN, Call, arguments_of
+from forewarn.recordings.agent_calls import TAKEN, Call
 from forewarn.recordings.agent_steps import Progress, text_of_result
 from forewarn.recordings.traces import short
 
@@ -235,10 +235,10 @@ class Trace:
             except TypeError:  # the call itself will raise it
                 given = {}
             named = {name: value for name, value in given.items() if name != "self"}
-            call = Call(action, arguments_of(_as_json(named)), "", False)
+            call = Call.of(action, _as_json(named))
             signals = run.progress.proposing(run.name, call)
             self._write(run, signals)
-            run.progress = run.progress.made(action, signals["arguments"])
+            run.progress = run.progress.made(action, signals["arguments"], args=signals["args"])
             return run, run.progress.step - 1
 
     def _came(

@@ -317,6 +317,7 @@ register(
         "float": Function(
             _float, 1, 1, "the value, or the number that a text spells, as a float", 1
         ),
+        "number": Function(_float, 1, 1, "the same as float", 1),
         "bool": Function(truth, 1, 1, "whether the value is not zero", 1),
         "sign": Function(elementwise(np.sign), 1, 1, "-1, 0 or 1", 1),
         "clamp": Function(elementwise(_clamp), 3, 3, "the value, kept within low and high", 1),

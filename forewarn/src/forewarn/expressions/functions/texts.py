@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from forewarn.expressions.functions.registry import Function, register
-from forewarn.expressions.values import NAN, Notes, is_unknown, kind
+from forewarn.expressions.members import Members, members_of, texts_in
+from forewarn.expressions.values import NAN, Notes, Record, is_unknown, kind
 
 MAX_COMPARED = 50_000_000
 """Characters that one call of `taken` looks through at most."""
@@ -68,17 +72,11 @@ def _values_in(item: str) -> list[str]:
     if not item.lstrip().startswith(("{", "[")):
         return []
     try:
-        waiting = [json.loads(item, parse_int=str, parse_float=str, parse_constant=str)]
+        parsed = json.loads(item, parse_int=str, parse_float=str, parse_constant=str)
+        texts = list(texts_in(parsed))
     except (ValueError, RecursionError):
         return []
-    values: list[str] = []
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, (dict, list)):
-            waiting.extend(value.values() if isinstance(value, dict) else value)
-        elif value is not None:
-            text = value if isinstance(value, str) else str(value).lower()
-            values += _values_in(text) or [text]
+    values = itertools.chain.from_iterable(_values_in(text) or [text] for text in texts)
     return list(filter(str.strip, values))
 
 
@@ -99,6 +97,20 @@ def _stands_in(item: str, text: str) -> bool:
             at += 1  # the next one begins after this word
         at = text.find(item, at)
     return False
+
+
+def _texts_of(notes: Notes, value: Any) -> Any:
+    if is_unknown(value):
+        return NAN
+    members = members_of(value) if isinstance(value, str) else None
+    if members is None and isinstance(value, Record) and not isinstance(value, Members):
+        return notes.unknown(f"texts_of() of {kind(value)}")
+    return list(texts_in(plain(value) if members is None else members))
+
+
+def plain(value: Any) -> Any:
+    """Return a value without arrays of numpy."""
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
 
 
 def _index_of(notes: Notes, items: Any, text: Any) -> Any:
@@ -156,6 +168,9 @@ register(
     {
         "index_of": Function(_index_of, 2, 2, "index of the first element that is a text"),
         "like": Function(_like, 2, 2, "whether a text, or each of a list, has a form such as a#.*"),
+        "texts_of": Function(
+            _texts_of, 1, 1, "all texts and numbers in an argument, as a list of texts"
+        ),
         "lower": Function(_lower, 1, 1, "a text, or each text of a list, in small letters"),
         "taken": Function(
             _taken,
