@@ -22,6 +22,7 @@ from monitor_node.services import Services
 ROOT = Path(__file__).resolve().parents[1]
 MESSAGES = ROOT / "ros2_ws" / "src" / "forewarn_msgs"
 ENTRY = re.compile(r"^(?P<name>\w+) : Publisher.*\n(?P<text>(?: {4}.*\n)+)", re.M)
+TAKEN = re.compile(r"Takes effect at the next (\w+) transition\.")
 RATE = 10.0
 HEAD = """\
 # Topics, services, parameters, messages
@@ -145,11 +146,13 @@ def _parameters() -> Iterator[str]:
     }
     for title, table in sections.items():
         yield from ("", f"## {title}", "")
+        if title.endswith("monitor_node"):
+            yield "[configure] and [activate] name the transition at which a change takes effect.\n"
         if title.endswith("property"):
             yield PROPERTIES
         for entry in table:
             accepted = _accepted(entry)
-            text = entry.descriptor.description.replace("NAME: ", "", 1)
+            text = TAKEN.sub(r"[\1]", entry.descriptor.description.replace("NAME: ", "", 1))
             given = "; ".join(filter(None, (accepted, _default(entry.default))))
             yield f"- **`{entry.name}`** ({given}): {text}"
 
@@ -170,7 +173,7 @@ def _accepted(entry: parameters.Parameter) -> str:
     kind = "list of text" if isinstance(entry.default, list) else kinds[type(entry.default)]
     for bounds in (*descriptor.floating_point_range, *descriptor.integer_range):
         kind += f" from {bounds.from_value:g} up to {bounds.to_value:g}"
-    return kind + ("; set at the start only" if descriptor.read_only else "")
+    return kind + ("; at the start" if descriptor.read_only else "")
 
 
 def _messages() -> Iterator[str]:
