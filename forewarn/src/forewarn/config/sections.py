@@ -378,7 +378,7 @@ class AnomalySpec(Section):
     file : str
         What ``forewarn anomalies --save`` wrote for the model; a relative path starts at this file.
     alpha : float or None
-        Share of normal runs that may be told as anomalous. Where not given: that of the file.
+        Share of normal runs that may be reported. Where not given: that of the file.
     rule : str or None
         When a run is anomalous. Where not given: that of the file.
     run : float
