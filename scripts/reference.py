@@ -55,7 +55,7 @@ MORE = {
     "SignalSpec.timeout": "../design/clock.md#ages",
     "SignalSpec.rules": "../howto/plans.md#what-a-rule-may-say",
     "PropertySpec.formula": "../properties.md",
-    "PropertySpec.figure": "#noise",
+    "PropertySpec.risk_measure": "#noise",
     "PropertySpec.estimator": "../howto/tuning.md#which-estimate-of-the-risk",
     "PropertySpec.scores": "#danger",
     "PropertySpec.hold_while": "../howto/interventions.md#a-stop-that-changes-its-own-risk",

@@ -39,7 +39,7 @@ properties:
     enter: 1
     exit: 2
     hold: 0.4
-    unseen_limit: 3600
+    out_of_model_timeout: 3600
     intervention: LIMIT_SPEED
     speed_limit: 0.5
     escalation: [{after: 0.3, action: COMFORTABLE_STOP}, {after: 0.6, action: EMERGENCY_STOP}]
@@ -49,7 +49,7 @@ properties:
     thresholds: {warn: 0.3, act: 0.6, release: 0.3}
     enter: 1
     exit: 2
-    unseen_limit: 3600
+    out_of_model_timeout: 3600
     intervention: PULL_OVER
 actuators:
   autoware: {}

@@ -30,5 +30,5 @@ properties:
     enter: 1
     exit: 1
     hold: 0
-    clear: 0
+    breach_clear_time: 0
 """

@@ -202,7 +202,7 @@ def scored(
     """Return a contender by its scores of each tick: chances, or what only ranks."""
     section = question.compiled.spec.properties[question.name]
     runs = [
-        run._replace(score=score, unseen=None)
+        run._replace(score=score, out_of_model=None)
         for run, score in zip(risk_traces(judged, question.name), scores, strict=True)
     ]
     rule = AlertRule.of(section)
@@ -261,7 +261,7 @@ def _row(one: Judged, other: Judged) -> dict[str, Any]:
         "brier": list(map(rounded, one.brier)),
         "ece": None if found is None else rounded(found.expected_error),
         "leads": [rounded(one.lead.value), rounded(other.lead.value)],
-        "unseen": rounded(one.unseen),
+        "unseen": rounded(one.out_of_model),
         "differences": {key: list(map(rounded, ends)) for key, ends in one.differences.items()},
     }
 

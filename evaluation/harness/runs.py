@@ -34,7 +34,7 @@ TRACK_ARRAYS = tuple(
     field.name
     for field in dataclasses.fields(Track)
     # `prevented` is what people say of incidents, and nobody says so of a recording.
-    if field.name not in ("name", "rate", "horizon", "clear", "prevented")
+    if field.name not in ("name", "rate", "horizon", "prevented")
 )
 
 

@@ -134,7 +134,8 @@ def test_a_breach_counts_once_though_the_monitor_is_killed_before_it_has_cleared
     file, journal = tmp_path / "monitor.yaml", str(tmp_path / "journal")
     # An alert takes longer than this breach: nothing else is pending.
     apart = (
-        "properties:\n  apart: {formula: always(not close), horizon: 0.5, enter: 9, unseen: ignore}"
+        "properties:\n"
+        "  apart: {formula: always(not close), horizon: 0.5, enter: 9, out_of_model: ignore}"
     )
     file.write_text(MONITOR[: MONITOR.index("properties:")] + apart)
     process = begin(journal=journal, config=str(file))

@@ -36,7 +36,7 @@ properties:
     formula: always(not ran_red)
     horizon: 3.0
     thresholds: {{warn: 0.3, act: 0.5, release: 0.3}}
-    unseen: ignore
+    out_of_model: ignore
 bounds: {{kind: none}}
 """
 

@@ -49,12 +49,12 @@ def test_ticks_begin_before_the_bounds_are_there_and_replay_to_the_same_bits(
 def test_nothing_is_compared_with_bounds_that_are_not_there(start: Start, probe: Probe) -> None:
     start(autostart=False)
     assert probe.change("configure")
-    refused = probe.set(properties__brake__figure="upper")  # bounds come with a tick
+    refused = probe.set(properties__brake__risk_measure="upper")  # bounds come with a tick
     assert not refused.successful
     assert "not computed yet" in refused.reason
     assert probe.change("activate")
     probe.wait(lambda: probe.risks and of(probe.risks[-1], "brake").bounds_kind, "bounds")
-    assert probe.set(properties__brake__figure="upper").successful
+    assert probe.set(properties__brake__risk_measure="upper").successful
 
 
 def test_a_figure_that_no_bounds_back_is_refused_or_told(
@@ -64,15 +64,15 @@ def test_a_figure_that_no_bounds_back_is_refused_or_told(
     file.write_text(MONITOR + "bounds: {kind: none}\n")
     process = start(config=str(file), autostart=False)
     assert probe.change("configure")
-    refused = probe.set(properties__brake__figure="upper")
+    refused = probe.set(properties__brake__risk_measure="upper")
     assert not refused.successful
-    assert "figure: upper needs bounds" in refused.reason
+    assert "risk_measure: upper needs bounds" in refused.reason
     assert probe.set(properties__brake__act=0.5).successful
     assert probe.change("cleanup")
-    text = MONITOR.replace("    enter: 1\n", "    enter: 1\n    figure: upper\n")
+    text = MONITOR.replace("    enter: 1\n", "    enter: 1\n    risk_measure: upper\n")
     file.write_text(text + "bounds: {kind: none}\n")
     assert probe.change("configure")
-    assert "brake: figure upper without bounds: only violations" in process.output
+    assert "brake: risk_measure upper without bounds: only violations" in process.output
     assert probe.set(properties__brake__act=0.6).successful
 
 
@@ -83,10 +83,10 @@ def test_bounds_come_first_where_something_depends_on_them(
     changes: dict[str, object] = {
         "a clock that is stepped": {"use_sim_time": True},
         "a figure": {},
-        "a parameter": {"properties.brake.figure": "upper"},
+        "a parameter": {"properties.brake.risk_measure": "upper"},
     }[why]
     file = tmp_path / "monitor.yaml"
-    compared = MONITOR.replace("    enter: 1\n", "    enter: 1\n    figure: upper\n")
+    compared = MONITOR.replace("    enter: 1\n", "    enter: 1\n    risk_measure: upper\n")
     file.write_text((compared if why == "a figure" else MONITOR) + "bounds: {samples: 2000}\n")
     start(config=str(file), **changes)
     if why == "a clock that is stepped":

@@ -84,7 +84,7 @@ def test_thresholds_take_effect_at_the_next_tick(stepper: Stepper, probe: Probe)
         ({"properties__brake__act": 0.05}, "release 0.15 must be below act 0.05"),
         ({"properties__brake__warn": 0.6}, "warn 0.6 must not be above act 0.4"),
         ({"properties__brake__enter": 0}, "properties.brake.enter"),
-        ({"properties__brake__unseen": "panic"}, "properties.brake.unseen"),
+        ({"properties__brake__out_of_model": "panic"}, "properties.brake.out_of_model"),
         ({"properties__brake__act": "high"}, "Wrong parameter type"),
         ({"executor": "events"}, "read-only"),
     ],

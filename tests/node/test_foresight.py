@@ -26,7 +26,7 @@ FIELDS = (
 )  # fmt: skip
 NAMES = {ODOMETRY: "speed", DISTANCE: "distance"}
 BEFORE = "  brake:\n"
-AFTER = f"{BEFORE}    figure: expected\n    estimator: shrunk\n"
+AFTER = f"{BEFORE}    risk_measure: expected\n    estimator: shrunk\n"
 TEXT = f"""{MONITOR.replace(BEFORE, AFTER)}
 danger: {{nearing: {{for: brake, from: [speed, distance], history: 0.4}}}}
 noise: {{close: 0.05}}
@@ -102,8 +102,8 @@ def test_what_is_published_is_what_is_computed_offline(model: tuple[Path, CountM
             risks += [bits(risk) for risk in message.risks]
             assert [bits(risk) for risk in message.risks] == [bits(row) for row in result.rows]
             brake = message.risks[0]
-            told = (brake.bounds_kind, brake.figure)
-            assert told == (brake.BOUNDS_CLUSTERED, brake.FIGURE_EXPECTED)
+            told = (brake.bounds_kind, brake.risk_measure)
+            assert told == (brake.BOUNDS_CLUSTERED, brake.MEASURE_EXPECTED)
             assert 0 <= brake.expected <= 1 and brake.lower <= brake.probability <= brake.upper
     assert len(scores) > 2 and len({*risks}) > 10
 

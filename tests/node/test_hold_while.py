@@ -17,7 +17,7 @@ TEXT = (
     MONITOR.replace("rate: 10", f"clock: steps\nstep: {DISTANCE}")
     .replace("timeout: 0.5", "timeout: 1000")
     .replace("hold: 0.2", "hold: 2\n    hold_while: speed > 2")
-    .replace("  no_collision:", "  no_collision:\n    unseen: ignore")
+    .replace("  no_collision:", "  no_collision:\n    out_of_model: ignore")
     + "mode: act\n"
 )
 FACT = "brake is held while speed > 2; it is true"

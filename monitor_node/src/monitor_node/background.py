@@ -80,7 +80,7 @@ def shapes(request: Request) -> bool:
 
 def are_compared(spec: MonitorSpec) -> bool:
     """Tell whether a threshold is compared with a bound: then nothing may begin without them."""
-    return any(section.figure == "upper" for section in spec.properties.values())
+    return any(section.risk_measure == "upper" for section in spec.properties.values())
 
 
 class BackgroundBounds:

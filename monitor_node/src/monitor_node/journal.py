@@ -173,7 +173,7 @@ class Journal:
             for name, policy in asked.items()
             if name not in watch.names
             # A warning asks for no motion, but for one of a state that was never seen.
-            and (policy.level == Level.ACT or policy.unseen_since is not None)
+            and (policy.level == Level.ACT or policy.out_of_model_since is not None)
         ]
         if over:
             self._look(

@@ -126,7 +126,7 @@ NODE_PARAMETERS = (
         _describe(
             "Begin without the credible bounds of the risk, which take seconds for a large model, "
             "and put them into force when they are computed. They come first in any case under "
-            f"simulated time, and where a property's figure is upper. {NEXT_CONFIGURE}"
+            f"simulated time, and where a property's risk_measure is upper. {NEXT_CONFIGURE}"
         ),
     ),
     Parameter(
@@ -263,12 +263,12 @@ POLICY_TEXTS: Mapping[str, str] = {
     "enter": "Consecutive ticks at or above a threshold that begin an alert.",
     "exit": "Consecutive ticks below release that end an alert.",
     "hold": "Seconds that an alert lasts at the least.",
-    "unseen": "Level in a state that the model has never seen: act, warn or ignore.",
-    "unseen_limit": "Seconds after which a never-seen state asks for a limit or WARN at most.",
-    "unseen_speed": "That speed limit in m/s, where an actuator can set one; else WARN.",
-    "figure": "What is compared with the thresholds: risk, upper (its upper bound), pmin (the "
-    "least risk over all ways to choose) or expected (the mean over what the state may be), both "
-    "where the monitor file has them already.",
+    "out_of_model": "Level in a state that the model has never seen: act, warn or ignore.",
+    "out_of_model_timeout": "Seconds after which such a state asks for a limit or WARN at most.",
+    "out_of_model_speed": "That speed limit in m/s, where an actuator can set one; else WARN.",
+    "risk_measure": "What is compared with the thresholds: risk, upper (its upper bound), min_risk "
+    "(the least risk over all ways to choose) or expected (the mean over what the state may be), "
+    "both where the monitor file has them already.",
     "intervention": "What is asked for at act.",
     "speed_limit": "Upper limit of the speed in m/s, for LIMIT_SPEED; NaN: none.",
 }
@@ -304,7 +304,7 @@ def policy_parameters(name: str, section: PropertySpec) -> tuple[Parameter, ...]
         descriptor = _describe(f"{name}: {text}")
         if key in _PROBABILITIES:
             descriptor = _describe(f"{name}: {text}", floats=(0.0, 1.0))
-        elif key in ("hold", "unseen_limit"):
+        elif key in ("hold", "out_of_model_timeout"):
             descriptor = _describe(f"{name}: {text}", floats=(0.0, 3600.0))
         elif key in ("enter", "exit"):
             descriptor = _describe(f"{name}: {text}", integers=(1, 100_000))

@@ -88,11 +88,11 @@ class Policies:
                 monitor = self._owner.watch.monitor
                 changed = with_policies(monitor, self._values(given))
                 if are_compared(changed.spec) and not monitor.bounded:
-                    refused = "figure: upper needs bounds, and they are not computed yet"
+                    refused = "risk_measure: upper needs bounds, and they are not computed yet"
                 elif changed.spec.bounds.kind == "none" and any(
-                    values.get("figure") == "upper" for values in self._values(given).values()
+                    values.get("risk_measure") == "upper" for values in self._values(given).values()
                 ):
-                    refused = "figure: upper needs bounds, and the monitor file has none"
+                    refused = "risk_measure: upper needs bounds, and the monitor file has none"
             except ForewarnError as error:
                 refused = " | ".join(str(error).splitlines())
         if not refused and not self._is_posted:

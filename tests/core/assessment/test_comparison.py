@@ -75,7 +75,7 @@ def test_the_figures_are_those_of_all_runs() -> None:
     assert found.brier.value == pytest.approx(np.mean(errors))
     assert found.calibration is not None
     assert found.calibration.brier == pytest.approx(found.brier.value)
-    assert found.unseen == 0.0
+    assert found.out_of_model == 0.0
 
 
 def test_thresholds_come_from_the_runs_of_other_folds() -> None:
@@ -164,12 +164,13 @@ def test_violations_are_those_of_the_first() -> None:
 @pytest.mark.parametrize("answer", ["act", "ignore"])
 def test_an_unseen_state_ranks_as_the_rule_takes_it(answer: Literal["act", "ignore"]) -> None:
     one = probable("a", runs_of(8))
-    unseen = [np.arange(len(run.ticks)) % 7 == 0 for run in one.runs]
-    pairs = list(zip(one.runs, unseen, strict=True))
+    out_of_model = [np.arange(len(run.ticks)) % 7 == 0 for run in one.runs]
+    pairs = list(zip(one.runs, out_of_model, strict=True))
     runs = tuple(
-        run._replace(score=np.where(there, np.nan, run.score), unseen=there) for run, there in pairs
+        run._replace(score=np.where(there, np.nan, run.score), out_of_model=there)
+        for run, there in pairs
     )
-    one = replace(one, rule=replace(one.rule, unseen=answer), runs=runs)
+    one = replace(one, rule=replace(one.rule, out_of_model=answer), runs=runs)
     found, _ = compare([one, one], FOLDS, 60.0, resamples=5)
     level = np.inf if answer == "act" else -np.inf
     taken = [run._replace(score=np.where(there, level, run.score)) for run, there in pairs]

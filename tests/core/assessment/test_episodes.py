@@ -65,7 +65,7 @@ DANGER, CALM, UNSEEN, ASLEEP = (".", 0.95), (".", 0.1), ("u", 0.0), ("-", 0.0)
 @pytest.mark.parametrize("size", range(5))
 @pytest.mark.parametrize("ticks", [1, 2, 5])
 def test_alerts_of_short_runs_are_those_of_the_policy(size: int, ticks: int) -> None:
-    rule = AlertRule(enter=ticks, exit=ticks, hold=0.0, unseen_limit=0.2)
+    rule = AlertRule(enter=ticks, exit=ticks, hold=0.0, out_of_model_timeout=0.2)
     for run in itertools.product((DANGER, CALM, UNSEEN, ASLEEP), repeat=size):
         track = a_track(list(run))
         found = find_episodes([scored_run(track)], np.array(THRESHOLDS), rule)
@@ -137,7 +137,7 @@ def test_what_happened_is_told_as_it_was(facts: str, horizon: int | None, clear:
 def test_the_rule_of_a_property_is_that_of_its_section() -> None:
     section = PropertySpec(
         formula="always(not p)", horizon=2.0, thresholds={"warn": 0.2, "act": 0.4, "release": 0.1},
-        enter=3, exit=4, hold=0.7, unseen="warn", unseen_limit=2.5, cooldown=0.9,
+        enter=3, exit=4, hold=0.7, out_of_model="warn", out_of_model_timeout=2.5, cooldown=0.9,
     )  # fmt: skip
     rule = AlertRule.of(section)
     assert replace(rule, release=None) == AlertRule(None, 3, 4, 0.7, "warn", 2.5, 0.9)

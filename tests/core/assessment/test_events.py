@@ -275,7 +275,7 @@ def test_events_follow_the_definition_word_for_word(
         assert alert.peak == pytest.approx(
             max((risk for risk in risks if risk == risk), default=NAN), nan_ok=True
         )
-        assert alert.unseen is (not rows[alert.start][3])
+        assert alert.out_of_model is (not rows[alert.start][3])
         assert alert.cut_short is (expected is Outcome.FALSE and reach > len(facts) - 1)
     covered = {t for a in events.alerts for t in range(a.start, a.end + 1)}
     assert covered == {t for t, level in enumerate(levels) if level == "A"}
@@ -285,13 +285,13 @@ def test_events_follow_the_definition_word_for_word(
 
 
 def test_a_score_adds_up_what_happened_in_all_runs() -> None:
-    def alert(outcome: Outcome, unseen: bool = False, cut_short: bool = False) -> Alert:
-        return Alert("rule", 0, 1, outcome, 0.5, unseen, cut_short)
+    def alert(outcome: Outcome, out_of_model: bool = False, cut_short: bool = False) -> Alert:
+        return Alert("rule", 0, 1, outcome, 0.5, out_of_model, cut_short)
 
     foresaw, near, late, false = Outcome
     kinds = [*[foresaw] * 4, *[near] * 3, *[late] * 2]
-    wrong = [alert(false), alert(false, unseen=True), alert(false, True, True)]
-    known = [alert(kind, unseen=True) for kind in kinds]
+    wrong = [alert(false), alert(false, out_of_model=True), alert(false, True, True)]
+    known = [alert(kind, out_of_model=True) for kind in kinds]
     leads = [Violation("rule", k, 0, 0.1 * k * k) for k in range(101)]
     missed = [Violation("rule", 200, None, None)]
     runs = [
@@ -301,7 +301,7 @@ def test_a_score_adds_up_what_happened_in_all_runs() -> None:
     total = score("rule", runs)
     assert (total.name, total.violations, total.detected, total.missed) == ("rule", 102, 101, 1)
     assert (total.alerts, total.right, total.late, total.false_alarms) == (12, 7, 2, 3)
-    assert (total.unseen, total.cut_short) == (2, 1)
+    assert (total.out_of_model, total.cut_short) == (2, 1)
     assert (total.hours, total.alert_hours, total.alert_share) == (3.0, 0.75, 0.25)
     assert (total.precision, total.false_alarms_per_hour) == (0.7, 1.0)
     # The k-th percentile of the first 101 squares is k squared.

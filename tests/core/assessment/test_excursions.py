@@ -23,7 +23,7 @@ startup: 0
 signals: {near: {timeout: never}, stopped: {timeout: never}}
 predicates: {a: near, b: stopped}
 properties:
-  answered: {formula: "FORMULA", horizon: 2.0, clear: CLEAR}
+  answered: {formula: "FORMULA", horizon: 2.0, breach_clear_time: CLEAR}
 """
 ANSWER = "always(a implies eventually[0:0.5](b))"
 NEVER = "always(not a)"

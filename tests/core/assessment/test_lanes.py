@@ -34,7 +34,7 @@ def track(name: str, levels: list[int]) -> Track:
     return Track(
         name=name, rate=10.0, horizon=30, ticks=np.arange(100, 100 + count), state=zeros,
         status=zeros, violation=zeros, possible=zeros, counted=zeros,
-        broken=zeros, figure=zeros, unseen=zeros, held=zeros,
+        broken=zeros, figure=zeros, out_of_model=zeros, held=zeros,
         probability=zeros, lower=zeros, upper=zeros,
         in_model=zeros, terminal=zeros, ambiguous=zeros,
         level=np.array(levels, dtype=np.int8), automaton=zeros,
@@ -52,9 +52,9 @@ def test_what_is_asked_for_is_what_the_advisor_says(pairs: list[tuple[int, int]]
         before = pair
         rows: Any = [
             SimpleNamespace(
-                tick=100 + i, level=level, property="x", broken=False, figure=0,
+                tick=100 + i, level=level, property="x", broken=False, risk_measure=0,
                 probability=0.5, upper=0.5,
-                pmin=0.5, expected=0.5, expected_restarted=False, in_model=True,
+                min_risk=0.5, expected=0.5, expected_restarted=False, in_model=True,
                 threshold_act=0.5, threshold_warn=0.3, horizon=3.0,
                 state="", automaton_state_names=(), stale_signals=(), stale_ages=(),
             )

@@ -191,14 +191,16 @@ def test_the_area_is_the_average_precision(run: list[tuple[float, bool]]) -> Non
 def test_a_tick_without_a_score_is_judged_as_the_policy_takes_it() -> None:
     trace = a_trace([math.nan, 0.5, 0.5, 0.5, 0.0, 0.0], (3,), horizon=2)
     silent = precision_recall([trace])
-    unseen = np.array([True] + [False] * 5)
-    alarmed = precision_recall([trace._replace(unseen=unseen)])
+    out_of_model = np.array([True] + [False] * 5)
+    alarmed = precision_recall([trace._replace(out_of_model=out_of_model)])
     assert silent.area == 1.0  # nothing follows the tick without a score, which did not warn
     assert alarmed.area == pytest.approx(0.5 * 0 + 1.0 * 2 / 3)
-    told = a_trace([0.1, 0.5, 0.5, 0.5, 0.0, 0.0], (3,), horizon=2)._replace(unseen=unseen)
+    told = a_trace([0.1, 0.5, 0.5, 0.5, 0.0, 0.0], (3,), horizon=2)._replace(
+        out_of_model=out_of_model
+    )
     assert precision_recall([told]).area == 1.0  # scores told what the model did not know
     for answer in ("warn", "ignore"):
-        assert precision_recall([trace._replace(unseen=unseen)], answer).area == 1.0
+        assert precision_recall([trace._replace(out_of_model=out_of_model)], answer).area == 1.0
 
 
 @pytest.mark.parametrize(("number", "least"), [(4, 0.8), (8, 0.86), (22, 0.92)])

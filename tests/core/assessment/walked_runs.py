@@ -29,9 +29,10 @@ def a_track(
     rate: float = RATE,
     horizon: int | None = 4,
 ) -> Track:
-    """One cell a tick: what happens there (as in written_runs, ``u`` unseen), and the risk.
+    """One cell a tick: what happens there (as in written_runs, ``u`` out_of_model), and the risk.
 
-    ``s`` is unseen too, and scores tell the risk; ``W`` violates and leaves nothing; ``h`` holds.
+    ``s`` is out_of_model too, and scores tell the risk; ``W`` violates and leaves nothing; ``h``
+    holds.
     """
     facts = "".join(fact for fact, _ in cells)
     risk = np.array([math.nan if f in "-un" else 1.0 if f in "VvW" else r for f, r in cells])
@@ -56,7 +57,7 @@ def a_track(
         possible=np.zeros(len(cells), dtype=bool),
         **breaches(facts.replace("W", "T"), clear=2),
         figure=risk,
-        unseen=np.array([f in "us" for f in facts], dtype=bool),
+        out_of_model=np.array([f in "us" for f in facts], dtype=bool),
         held=np.array([f == "h" for f in facts], dtype=bool),
         probability=risk,
         lower=np.where(np.isnan(risk), np.array([math.nan if f == "-" else 0 for f in facts]), 0),
@@ -81,8 +82,8 @@ def walked(track: Track, threshold: float, rule: AlertRule) -> Track:
         enter=rule.enter,
         exit=rule.exit,
         hold=math.ceil(rule.hold * track.rate - 1e-9),
-        unseen=UNSEEN[rule.unseen],
-        unseen_limit=math.floor(rule.unseen_limit * track.rate + 1e-9),
+        out_of_model=UNSEEN[rule.out_of_model],
+        out_of_model_timeout=math.floor(rule.out_of_model_timeout * track.rate + 1e-9),
         cooldown=math.ceil(rule.cooldown * track.rate - 1e-9),
     )
     state, levels = RESTING, []
@@ -95,7 +96,7 @@ def walked(track: Track, threshold: float, rule: AlertRule) -> Track:
                 state,
                 tick,
                 float(track.figure[row]),
-                unseen=bool(track.unseen[row]),
+                out_of_model=bool(track.out_of_model[row]),
                 held=bool(track.held[row]),
                 broken=Broken(track.broken[row]),
             )
@@ -164,8 +165,8 @@ def drawn(count: int) -> Iterator[tuple[list[Track], AlertRule]]:
             enter=int(generator.integers(1, 4)),
             exit=int(generator.integers(1, 6)),
             hold=float(hold),
-            unseen=("act", "warn", "ignore")[case % 7 % 3],
-            unseen_limit=float(limit),
+            out_of_model=("act", "warn", "ignore")[case % 7 % 3],
+            out_of_model_timeout=float(limit),
             cooldown=float(cooldown) * (case % 2),
         )
         yield tracks, rule
@@ -180,7 +181,7 @@ rules = st.builds(
     enter=st.integers(1, 3),
     exit=st.integers(1, 5),
     hold=st.sampled_from([0.0, 0.3, 1.0]),
-    unseen=st.sampled_from(["act", "warn", "ignore"]),
-    unseen_limit=st.sampled_from([0.0, 0.2, 3.0]),
+    out_of_model=st.sampled_from(["act", "warn", "ignore"]),
+    out_of_model_timeout=st.sampled_from([0.0, 0.2, 3.0]),
     cooldown=st.sampled_from([0.0, 0.4]),
 )

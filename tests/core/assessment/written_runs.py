@@ -79,7 +79,7 @@ def track(
         **breaches(told, clear),
         probability=risks,
         figure=risks,
-        unseen=np.zeros(n, dtype=bool),
+        out_of_model=np.zeros(n, dtype=bool),
         held=np.zeros(n, dtype=bool),
         lower=np.full(n, math.nan),
         upper=np.full(n, math.nan),

@@ -124,5 +124,5 @@ def test_a_state_never_seen_raises_an_alert_that_says_so(
     assert result.code == 1
     document = json.loads(result.out)
     alerts = [e for e in document["recordings"][0]["events"] if e["event"] == "alert"]
-    assert any(alert["unseen"] for alert in alerts)
+    assert any(alert["out_of_model"] for alert in alerts)
     assert "unknown to the model" in result.err

@@ -571,13 +571,13 @@ def test_validate_warns_of_thresholds_on_a_bound_that_there_is_not(
     forewarn: Run, corridor_run: Any, tmp_path: Path
 ) -> None:
     path = tmp_path / "monitor.yaml"
-    text = corridor_run.config.read_text().replace("enter: 1", "figure: upper")
+    text = corridor_run.config.read_text().replace("enter: 1", "risk_measure: upper")
     path.write_text(text)
     assert forewarn("validate", path).code == 0
     path.write_text(text + "bounds: {kind: none}\n")
     result = forewarn("validate", path)
     assert result.code == 1
-    assert "properties.no_contact.figure" in result.out
+    assert "properties.no_contact.risk_measure" in result.out
 
 
 def test_quiet_keeps_warnings_and_drops_remarks(forewarn: Run, corridor_run: Any) -> None:

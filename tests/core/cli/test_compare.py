@@ -52,7 +52,7 @@ def test_figures_are_those_of_models_that_did_not_learn_the_recording(
     readers = Readers(options, [*clusters], Output(quiet=True))
     [(monitor, runs)] = folded_runs(compiled, clusters, 2, readers)
     own = precision_recall(
-        scored_runs(monitor, runs, name), monitor.spec.properties[name].unseen
+        scored_runs(monitor, runs, name), monitor.spec.properties[name].out_of_model
     ).area
     assert rows[0]["pr_area"]["value"] == pytest.approx(own)
     assert rows[0]["differences"] == {}

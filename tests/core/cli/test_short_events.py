@@ -16,7 +16,7 @@ FILE = """
 rate: 10
 signals: {bumper: {topic: /bumper, type: std_msgs/msg/Bool, value: data, timeout: 1WITHIN}}
 predicates: {hit: bumper}
-properties: {no_hit: {formula: always(not hit), horizon: 1, clear: 0}}
+properties: {no_hit: {formula: always(not hit), horizon: 1, breach_clear_time: 0}}
 """
 TOLD = "only the newest message of a tick (10 Hz) is read of /bumper (100 Hz): what is over"
 

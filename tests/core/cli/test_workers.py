@@ -23,7 +23,7 @@ predicates: {high: x > 0.5, fast: speed > 0}
 terminal: {over: x > 2}
 properties:
   calm: {formula: always(not over), horizon: 2, estimator: auto}
-  slow: {formula: always(not (high and fast)), horizon: 1, figure: expected}
+  slow: {formula: always(not (high and fast)), horizon: 1, risk_measure: expected}
 noise: {high: 0.05}
 bounds: {kind: credible}
 """

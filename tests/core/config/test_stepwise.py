@@ -105,7 +105,7 @@ def test_every_duration_of_the_logic_is_checked(tmp_path: Path) -> None:
     found = {path[-1] for path, _ in durations(load_spec(written(tmp_path, GOOD)))}
     assert found == {"startup", "refresh", "timeout", *OF_PROPERTIES}
     # A number that may be a duration has to be known as one, or as something else.
-    others = {"unseen_speed", "speed_limit", "enter", "exit"}
+    others = {"out_of_model_speed", "speed_limit", "enter", "exit"}
     numbers = {
         name
         for name, field in PropertySpec.model_fields.items()

@@ -578,7 +578,7 @@ def test_the_worst_of_what_may_be_is_pushed_alike(scored: Monitor) -> None:
 
 
 def test_the_expected_risk_is_pushed_alike(learned: Any) -> None:
-    spec = compiled("auto", ", scores: [score], figure: expected")
+    spec = compiled("auto", ", scores: [score], risk_measure: expected")
     monitor = build_monitor(spec, learned(spec))
     for value in (0.2, 0.8, None):
         rows = [(1.0, 0.5, value), (3.0, -0.5, value), (None, 0.5, value)]

@@ -34,7 +34,7 @@ properties:
   apart:
     formula: always(p implies eventually[0:0.2](q))
     horizon: 1.0
-    figure: expected
+    risk_measure: expected
     thresholds: {warn: 0.45, act: 0.5, release: 0.2}
     enter: 1
     exit: 1
@@ -185,15 +185,17 @@ def test_a_reading_is_not_counted_twice_where_a_state_remembers_it():
 
 
 def test_expected_is_asked_for_in_the_file_only():
-    plain = TEXT.replace("noise: {p: 0.05}\n", "").replace("figure: expected", "figure: risk")
+    plain = TEXT.replace("noise: {p: 0.05}\n", "").replace(
+        "risk_measure: expected", "risk_measure: risk"
+    )
     watch = Watch(compile_spec(parse_spec(parse_document(plain))), MODEL, {})
     assert math.isnan(row(watch, 0, 0.0).expected)
     with pytest.raises(ConfigError, match="followed from the first tick on"):
-        watch.set_policy("apart", {"figure": "expected"})
+        watch.set_policy("apart", {"risk_measure": "expected"})
     asked = Watch(
         compile_spec(parse_spec(parse_document(TEXT.replace("expected", "risk")))), MODEL, {}
     )
-    asked.set_policy("apart", {"figure": "expected"})
+    asked.set_policy("apart", {"risk_measure": "expected"})
     assert row(asked, 0, 0.0).figure == 3
 
 

@@ -20,7 +20,7 @@ from forewarn.monitoring.intervention import (
     Request,
     advise,
     answers_of,
-    unseen_answers,
+    out_of_model_answers,
     withdraw,
 )
 from forewarn.monitoring.policy import (
@@ -35,7 +35,9 @@ from forewarn.monitoring.policy import (
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.signals.ticks import Grid
 
-RULES = Rules(0.3, 0.6, 0.2, 0.2, enter=2, exit=3, hold=5, unseen=Level.ACT, unseen_limit=4)
+RULES = Rules(
+    0.3, 0.6, 0.2, 0.2, enter=2, exit=3, hold=5, out_of_model=Level.ACT, out_of_model_timeout=4
+)
 SHORT = replace(RULES, hold=0)
 STOP, SLOW = (Answer("COMFORTABLE_STOP", None),), (Answer("LIMIT_SPEED", 5.0),)
 
@@ -45,7 +47,7 @@ def levels(figures: list[float | None], rules: Rules = RULES, begin: int = 0) ->
     state, found = RESTING, []
     for tick, figure in enumerate(figures, begin):
         known = figure is not None
-        state = decide(rules, state, tick, figure if known else math.nan, unseen=not known)
+        state = decide(rules, state, tick, figure if known else math.nan, out_of_model=not known)
         found.append(int(state.level))
     return found
 
@@ -53,7 +55,7 @@ def levels(figures: list[float | None], rules: Rules = RULES, begin: int = 0) ->
 def test_all_of_a_section_becomes_rules() -> None:
     spec = PropertySpec(
         formula="p", thresholds={"warn": 0.25, "act": 0.7, "release": 0.15, "warn_release": 0.05},
-        enter=4, exit=6, hold=0.3, unseen="warn", unseen_limit=2.5, cooldown=0.7,
+        enter=4, exit=6, hold=0.3, out_of_model="warn", out_of_model_timeout=2.5, cooldown=0.7,
     )  # fmt: skip
     found = compile_rules(spec, Grid(10.0))
     assert found == Rules(0.25, 0.7, 0.15, 0.05, 4, 6, 3, Level.WARN, 25, 7, 10)
@@ -61,7 +63,9 @@ def test_all_of_a_section_becomes_rules() -> None:
 
 @pytest.mark.parametrize(("text", "level"), [("act", 2), ("warn", 1), ("ignore", 0)])
 def test_each_answer_to_an_unknown_state_has_its_level(text: str, level: int) -> None:
-    assert compile_rules(PropertySpec(formula="p", unseen=text), Grid(1.0)).unseen == level
+    assert (
+        compile_rules(PropertySpec(formula="p", out_of_model=text), Grid(1.0)).out_of_model == level
+    )
 
 
 @pytest.mark.parametrize(("seconds", "ticks"), [(0.0, 0), (0.1, 1), (0.11, 2), (0.3, 3), (0.7, 7)])
@@ -98,17 +102,27 @@ def test_rest_does_not_shorten_the_cool_down() -> None:
 @pytest.mark.parametrize("begin", [0, 1_000])
 def test_an_unknown_state_expires_after_its_limit_to_the_tick(begin: int) -> None:
     assert levels([None] * 8, begin=begin) == [0, 2, 2, 2, 2, 2, 1, 1]
-    assert levels([None] * 9, replace(SHORT, unseen_limit=5), begin) == [0, 2, 2, 2, 2, 2, 2, 1, 1]
+    assert levels([None] * 9, replace(SHORT, out_of_model_timeout=5), begin) == [
+        0,
+        2,
+        2,
+        2,
+        2,
+        2,
+        2,
+        1,
+        1,
+    ]
 
 
 def test_an_unknown_state_that_warns_does_not_end_an_alert_before_its_limit() -> None:
-    rules = replace(SHORT, unseen=Level.WARN, unseen_limit=10)
+    rules = replace(SHORT, out_of_model=Level.WARN, out_of_model_timeout=10)
     assert levels([0.9, 0.9] + [None] * 10, rules) == [0] + [2] * 11
     assert levels([0.9, 0.9] + [None] * 13, rules)[-2:] == [2, 1]
 
 
 def test_an_unknown_state_that_is_ignored_ends_an_alert() -> None:
-    rules = replace(SHORT, unseen=Level.NONE)
+    rules = replace(SHORT, out_of_model=Level.NONE)
     assert levels([0.9, 0.9, None, None, None], rules) == [0, 2, 2, 2, 0]
 
 
@@ -126,20 +140,20 @@ def after_release(rules: Rules, figures: list[float | None], then: list[float | 
             state = release(rules, state, tick - 1)
             assert state.level is Level.NONE
         known = figure is not None
-        state = decide(rules, state, tick, figure if known else math.nan, unseen=not known)
+        state = decide(rules, state, tick, figure if known else math.nan, out_of_model=not known)
         found.append(int(state.level))
     return found[len(figures) :]
 
 
-@pytest.mark.parametrize("unseen", [Level.ACT, Level.WARN])
+@pytest.mark.parametrize("out_of_model", [Level.ACT, Level.WARN])
 @pytest.mark.parametrize("lasted", [3, 12])
 def test_an_unknown_state_that_is_released_asks_for_nothing_more(
-    lasted: int, unseen: Level
+    lasted: int, out_of_model: Level
 ) -> None:
-    rules = replace(SHORT, unseen=unseen)
+    rules = replace(SHORT, out_of_model=out_of_model)
     assert after_release(rules, [None] * lasted, [None] * 30) == [0] * 30
     again: list[float | None] = [None, 0.0, None, None]  # a known state ends that
-    assert after_release(rules, [None] * lasted, again) == [0, 0, 0, unseen]
+    assert after_release(rules, [None] * lasted, again) == [0, 0, 0, out_of_model]
 
 
 def test_in_a_known_state_a_released_alert_begins_anew() -> None:
@@ -208,10 +222,10 @@ rate: 10
 signals: {{x: {{topic: /x, type: std_msgs/msg/Float32, value: data}}}}
 predicates: {{p: x > 0}}
 properties:
-  acts: {{formula: always(p), unseen_speed: 0.75}}
+  acts: {{formula: always(p), out_of_model_speed: 0.75}}
   default: {{formula: always(p)}}
-  warns: {{formula: always(p), unseen: warn}}
-  ignores: {{formula: always(p), unseen: ignore}}
+  warns: {{formula: always(p), out_of_model: warn}}
+  ignores: {{formula: always(p), out_of_model: ignore}}
 actuators: {}
 """
 
@@ -221,29 +235,29 @@ actuators: {}
     ["{nav2: {}}", "{autoware: {}}", "{twist: {input: a, output: b, max_speed: 1, max_turn: 1}}"],
 )
 def test_after_its_limit_an_unknown_state_limits_the_speed_by_any_actuator(actuators: str) -> None:
-    found = unseen_answers(parse_spec(parse_document(SPEC.format(actuators))))
+    found = out_of_model_answers(parse_spec(parse_document(SPEC.format(actuators))))
     assert found == {"acts": Answer("LIMIT_SPEED", 0.75), "default": Answer("LIMIT_SPEED", 0.5)}
 
 
 def test_without_an_actuator_an_unknown_state_only_warns() -> None:
-    assert unseen_answers(parse_spec(parse_document(SPEC.format("{}")))) == {}
+    assert out_of_model_answers(parse_spec(parse_document(SPEC.format("{}")))) == {}
 
 
 UNSEEN = {"p": Answer("LIMIT_SPEED", 0.75)}
 
 
-def unseen(rows: list[RiskRow], chains: list[tuple[Answer, ...]]) -> tuple[str, float]:
+def out_of_model(rows: list[RiskRow], chains: list[tuple[Answer, ...]]) -> tuple[str, float]:
     _, request = advise(AdvisorState(), rows, [0] * len(rows), chains, UNSEEN, act=True)
     assert request is not None
     return request.action, request.speed_limit
 
 
 def test_a_limit_for_an_unknown_state_takes_the_place_of_its_warning_and_of_nothing_else() -> None:
-    assert unseen([row("p", level=1, in_model=False)], [STOP]) == ("LIMIT_SPEED", 0.75)
+    assert out_of_model([row("p", level=1, in_model=False)], [STOP]) == ("LIMIT_SPEED", 0.75)
     for other in (row("p", level=1), row("q", level=1, in_model=False)):
-        action, limit = unseen([other], [STOP])
+        action, limit = out_of_model([other], [STOP])
         assert action == "WARN" and math.isnan(limit)
-    assert unseen([row("p", level=2, in_model=False)], [SLOW]) == ("LIMIT_SPEED", 5.0)
+    assert out_of_model([row("p", level=2, in_model=False)], [SLOW]) == ("LIMIT_SPEED", 5.0)
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -251,8 +265,8 @@ def test_that_limit_stands_beside_what_others_ask_for(order: int) -> None:
     strange = row("p", level=1, in_model=False)
     for chain, asked in ((SLOW, "LIMIT_SPEED"), ((Answer("REPLAN", None),), "LIMIT_SPEED")):
         rows, chains = [strange, row("q", level=2)][::order], [STOP, chain][::order]
-        assert unseen(rows, chains) == (asked, 0.75)
-    action, _ = unseen([strange, row("q", level=2)][::order], [STOP, STOP][::order])
+        assert out_of_model(rows, chains) == (asked, 0.75)
+    action, _ = out_of_model([strange, row("q", level=2)][::order], [STOP, STOP][::order])
     assert action == "COMFORTABLE_STOP"
 
 
@@ -292,11 +306,11 @@ def test_severity_decides_before_risk_and_risk_before_the_name(order: int) -> No
 def test_the_figure_that_decides_is_compared_and_an_unknown_one_is_the_worst(order: int) -> None:
     rows = [
         row("risk", probability=0.7, upper=1.0),
-        row("bound", figure=1, probability=0.1, upper=0.8),
+        row("bound", risk_measure=1, probability=0.1, upper=0.8),
     ]
     request = ask(rows[::order], [STOP, STOP])
     assert (request.property, request.risk) == ("bound", 0.8)
-    high = row("high", figure=1, probability=0.9, upper=0.65)
+    high = row("high", risk_measure=1, probability=0.9, upper=0.65)
     assert ask([rows[0], high][::order], [STOP, STOP]).property == "risk"
     unknown = row("unknown", in_model=False, probability=math.nan)
     assert ask([*rows, unknown][::order], [STOP] * 3).property == "unknown"
@@ -315,7 +329,7 @@ def test_only_what_limits_the_speed_has_a_say_in_the_limit() -> None:
         ({"probability": 0.5}, "p: risk 0.500 within 3 s is at least 0.5"),
         ({"probability": 0.5, "upper": 0.9}, "p: risk 0.500 within 3 s is at least 0.5"),
         ({"level": 1, "probability": 0.4}, "p: risk 0.400 within 3 s is at least 0.3"),
-        ({"figure": 1, "upper": 0.8}, "p: upper bound 0.800 within 3 s is at least 0.5"),
+        ({"risk_measure": 1, "upper": 0.8}, "p: upper bound 0.800 within 3 s is at least 0.5"),
         ({"probability": 0.4}, "p: risk 0.400 within 3 s; the alert holds until it may end"),
         ({"probability": 0.9, "horizon": math.inf}, "p: risk 0.900 ever is at least 0.5"),
         (

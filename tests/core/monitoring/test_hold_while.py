@@ -43,7 +43,7 @@ properties:
     enter: 1
     exit: {EXIT}
     hold: {HOLD / 10}
-    clear: 0
+    breach_clear_time: 0
     hold_while: "before and line < 9"
 """
 PLAIN = TEXT.replace('    hold_while: "before and line < 9"\n', "")

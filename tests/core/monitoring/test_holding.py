@@ -34,7 +34,7 @@ properties:
     enter: 1
     exit: {EXIT}
     hold: {HOLD / 10}
-    unseen_limit: 3600
+    out_of_model_timeout: 3600
     intervention: LIMIT_SPEED
     speed_limit: 1.0
     escalation: [{{after: 0.3, action: COMFORTABLE_STOP}}, {{after: 0.6, action: EMERGENCY_STOP}}]
@@ -45,7 +45,7 @@ properties:
     enter: 1
     exit: 2
     hold: 0
-    unseen_limit: 3600
+    out_of_model_timeout: 3600
     intervention: PULL_OVER
 """
 
@@ -57,7 +57,7 @@ signals: {near: {timeout: 0.2}}
 predicates: {p: near}
 properties:
   clear:
-    {formula: always(not p), horizon: 1, enter: 1, exit: 2, hold: 0, clear: 0,
+    {formula: always(not p), horizon: 1, enter: 1, exit: 2, hold: 0, breach_clear_time: 0,
      intervention: EMERGENCY_STOP}
 """
 
@@ -68,7 +68,7 @@ def compiled(text: str) -> CompiledSpec:
 
 COMPILED = compiled(TEXT)
 IGNORING = compiled(TEXT.replace("timeout: 0.2", "timeout: 0.2, stale: ignore"))
-IMPATIENT = compiled(TEXT.replace("unseen_limit: 3600", "unseen_limit: 0.5"))
+IMPATIENT = compiled(TEXT.replace("out_of_model_timeout: 3600", "out_of_model_timeout: 0.5"))
 
 
 def learned(compiled: CompiledSpec, leave: int) -> CountModel:

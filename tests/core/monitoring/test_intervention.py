@@ -75,7 +75,7 @@ def test_the_strongest_action_wins_and_all_that_alert_are_named() -> None:
     [
         ({"in_model": False, "probability": math.nan}, "never seen"),
         ({"probability": 0.4}, "holds until it may end"),
-        ({"figure": 1, "upper": 0.8, "horizon": math.inf}, "upper bound 0.800 ever"),
+        ({"risk_measure": 1, "upper": 0.8, "horizon": math.inf}, "upper bound 0.800 ever"),
     ],
 )
 def test_the_reason_says_what_decided(changes: dict[str, object], expected: str) -> None:

@@ -231,7 +231,7 @@ def test_who_only_observed_leaves_no_escalation_to_a_life_that_acts(mode: str, s
 
 
 def test_a_mute_of_one_leaves_the_other_its_say(watch: Watch) -> None:
-    watch.set_policy("apart", {"unseen": "ignore"})
+    watch.set_policy("apart", {"out_of_model": "ignore"})
     ticks(watch, 0, 3)
     watch.mute(["stop"], math.inf)
     tell(watch, 3, slow=1.0)
@@ -242,7 +242,7 @@ def test_a_mute_of_one_leaves_the_other_its_say(watch: Watch) -> None:
 
 
 UPPER = TEXT.replace(
-    "    enter: 1\n    exit: 1\n", "    figure: upper\n    enter: 1\n    exit: 1\n"
+    "    enter: 1\n    exit: 1\n", "    risk_measure: upper\n    enter: 1\n    exit: 1\n"
 )
 UPPER = UPPER.replace("{kind: none}", "{kind: credible, samples: 20}")
 UPPER = UPPER.replace("{timeout: 0.2}", "{timeout: 0.2, stale: ignore}")

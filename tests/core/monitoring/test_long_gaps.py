@@ -48,14 +48,14 @@ properties:
   rule:
     formula: "{formula}"
     horizon: 1.0
-    figure: {figure}
+    risk_measure: {risk_measure}
     thresholds: {{warn: 0.1, act: 0.2, release: 0.05}}
     enter: {enter}
     hold: {hold}
     {held}
     cooldown: {cooldown}
-    unseen: {unseen}
-    unseen_limit: {limit}
+    out_of_model: {out_of_model}
+    out_of_model_timeout: {limit}
 """
 CHOICES: dict[str, list[Any]] = {
     "startup": [0, 0.5, 2],
@@ -72,12 +72,12 @@ CHOICES: dict[str, list[Any]] = {
         "always(not p)", "always(p implies eventually[0:1](not q))", "always(not collision)",
         "always(once[0:1](p) implies not m)",
     ],
-    "figure": ["risk", "risk", "upper", "expected"],
+    "risk_measure": ["risk", "risk", "upper", "expected"],
     "enter": [1, 3],
     "hold": [0.2, 1, 2],
     "held": ["", 'hold_while: "moving > 0"'],
     "cooldown": [0, 1],
-    "unseen": ["act", "warn", "ignore"],
+    "out_of_model": ["act", "warn", "ignore"],
     "limit": [0.1, 2],
 }  # fmt: skip
 
@@ -119,7 +119,7 @@ LASTING = chosen_as(memory="for_how_long(moving > 0)"), [(1, DRIVEN), (60, CALM)
 
 def compiled_of(chosen: dict[str, Any]) -> CompiledSpec:
     text = TEXT.format(**chosen)
-    if chosen["figure"] != "expected":
+    if chosen["risk_measure"] != "expected":
         text = text.replace("noise: {p: 0}\n", "")
     return compile_spec(parse_spec(parse_document(text)))
 

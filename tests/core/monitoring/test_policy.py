@@ -21,15 +21,19 @@ from forewarn.monitoring.policy import (
 )
 from forewarn.signals.ticks import Grid
 
-RULES = Rules(0.3, 0.6, 0.2, 0.2, enter=2, exit=3, hold=5, unseen=Level.ACT, unseen_limit=4)
+RULES = Rules(
+    0.3, 0.6, 0.2, 0.2, enter=2, exit=3, hold=5, out_of_model=Level.ACT, out_of_model_timeout=4
+)
 
 
 def levels(figures: list[float | None], rules: Rules = RULES) -> list[int]:
     """Run the policy; None stands for a state that the model does not know."""
     state, found = RESTING, []
     for tick, figure in enumerate(figures):
-        unseen = figure is None
-        state = decide(rules, state, tick, math.nan if figure is None else figure, unseen=unseen)
+        out_of_model = figure is None
+        state = decide(
+            rules, state, tick, math.nan if figure is None else figure, out_of_model=out_of_model
+        )
         found.append(int(state.level))
     return found
 
@@ -88,8 +92,8 @@ def test_an_unknown_state_asks_for_its_answer_then_for_a_warning_and_never_wedge
     assert found[:2] == [0, 2]
     assert found[-1] == 1
     assert levels([None] * 30 + [0.0] * 10)[-1] == 0
-    assert levels([None] * 10, replace(RULES, unseen=Level.NONE)) == [0] * 10
-    assert levels([None] * 10, replace(RULES, unseen=Level.WARN))[1:] == [1] * 9
+    assert levels([None] * 10, replace(RULES, out_of_model=Level.NONE)) == [0] * 10
+    assert levels([None] * 10, replace(RULES, out_of_model=Level.WARN))[1:] == [1] * 9
 
 
 def test_a_figure_that_is_missing_holds_an_alert() -> None:
@@ -98,8 +102,10 @@ def test_a_figure_that_is_missing_holds_an_alert() -> None:
 
 
 def test_rules_are_in_ticks() -> None:
-    rules = compile_rules(PropertySpec(formula="p", hold=0.25, unseen_limit=3.0), Grid(10.0))
-    assert (rules.hold, rules.unseen_limit, rules.enter) == (3, 30, 2)
+    rules = compile_rules(
+        PropertySpec(formula="p", hold=0.25, out_of_model_timeout=3.0), Grid(10.0)
+    )
+    assert (rules.hold, rules.out_of_model_timeout, rules.enter) == (3, 30, 2)
     assert rules.warn_release == min(rules.release, rules.warn)
     spec = PropertySpec(formula="p", thresholds={"warn_release": 0.05})
     assert compile_rules(spec, Grid(10.0)).warn_release == 0.05
@@ -114,8 +120,8 @@ RULE_SETS = st.builds(
     enter=st.integers(1, 3),
     exit=st.integers(1, 4),
     hold=st.integers(0, 6),
-    unseen=st.sampled_from(Level),
-    unseen_limit=st.integers(0, 5),
+    out_of_model=st.sampled_from(Level),
+    out_of_model_timeout=st.integers(0, 5),
     cooldown=st.sampled_from([0, 0, 3]),
 )
 FIGURES = st.lists(
@@ -153,16 +159,23 @@ def test_there_is_always_a_way_back(rules: Rules, figures: list[float | None]) -
 @example(replace(RULES, cooldown=3), [1.0] * 3 + [0.0] * 20, False, False)
 @given(RULE_SETS, FIGURES, st.booleans(), st.booleans())
 def test_where_nothing_waits_for_a_time_a_state_that_stays_goes_on_staying(
-    rules: Rules, figures: list[float | None], unseen: bool, held: bool
+    rules: Rules, figures: list[float | None], out_of_model: bool, held: bool
 ) -> None:
     state, tick = RESTING, 0
     for tick, figure in enumerate([*figures, *figures[-1:] * 20]):
         before, shown = state, math.nan if figure is None else figure
-        state = decide(rules, state, tick, shown, unseen=unseen or figure is None, held=held)
+        state = decide(
+            rules, state, tick, shown, out_of_model=out_of_model or figure is None, held=held
+        )
         if state == before and not waits(rules, state, tick):
             for later in range(tick + 1, tick + 20):
                 following = decide(
-                    rules, state, later, shown, unseen=unseen or figure is None, held=held
+                    rules,
+                    state,
+                    later,
+                    shown,
+                    out_of_model=out_of_model or figure is None,
+                    held=held,
                 )
                 assert following == state
 
@@ -175,9 +188,9 @@ def test_a_state_at_rest_is_not_copied(rules: Rules, figures: list[float | None]
 
 @pytest.mark.parametrize("figure", [0.29, 0.0])
 def test_leaving_the_unknown_forgets_when_it_began(figure: float) -> None:
-    state = decide(RULES, RESTING, 1, math.nan, unseen=True)
-    assert state.unseen_since == 1
-    assert decide(RULES, state, 2, figure).unseen_since is None
+    state = decide(RULES, RESTING, 1, math.nan, out_of_model=True)
+    assert state.out_of_model_since == 1
+    assert decide(RULES, state, 2, figure).out_of_model_since is None
 
 
 @given(RULE_SETS, st.lists(st.sampled_from([0.0, 0.25, 0.45, 0.6, 1.0]), max_size=40))
@@ -189,14 +202,14 @@ def test_scores_add_alerts_in_states_never_seen_and_take_none(
     def run(shown: Callable[[float], tuple[float, bool]]) -> list[int]:
         state, found = RESTING, []
         for tick, figure in enumerate(figures):
-            value, unseen = shown(figure)
-            state = decide(rules, state, tick, value, unseen=unseen)
+            value, out_of_model = shown(figure)
+            state = decide(rules, state, tick, value, out_of_model=out_of_model)
             found.append(int(state.level))
         return found
 
     scored = run(lambda figure: (figure, True))
     assert all(a >= b for a, b in zip(scored, run(lambda _: (math.nan, True)), strict=True))
-    if rules.unseen == Level.NONE:
+    if rules.out_of_model == Level.NONE:
         assert scored == run(lambda figure: (figure, False))
 
 
@@ -206,14 +219,14 @@ def test_on_another_clock_an_alert_has_lasted_as_long_and_counts_begin_anew() ->
     assert carried_over(RULES, state._replace(level=Level.NONE), 5) == RESTING
 
 
-@pytest.mark.parametrize("unseen", Level)
+@pytest.mark.parametrize("out_of_model", Level)
 @pytest.mark.parametrize("excused", [False, True])
 def test_a_limit_for_a_state_that_was_never_seen_is_an_alert_on_another_clock(
-    unseen: Level, excused: bool
+    out_of_model: Level, excused: bool
 ) -> None:
-    state = PolicyState(Level.WARN, 10, unseen_since=4, excused=excused)
-    found = carried_over(replace(RULES, unseen=unseen), state, 5)
-    act = unseen == Level.ACT and not excused
+    state = PolicyState(Level.WARN, 10, out_of_model_since=4, excused=excused)
+    found = carried_over(replace(RULES, out_of_model=out_of_model), state, 5)
+    act = out_of_model == Level.ACT and not excused
     assert found == RESTING._replace(level=Level.ACT if act else Level.WARN, since=15)
-    known = state._replace(unseen_since=None)
-    assert carried_over(replace(RULES, unseen=unseen), known, 5).level == Level.WARN
+    known = state._replace(out_of_model_since=None)
+    assert carried_over(replace(RULES, out_of_model=out_of_model), known, 5).level == Level.WARN

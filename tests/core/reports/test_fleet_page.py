@@ -46,8 +46,8 @@ def test_shares_of_the_time_are_those_of_the_states(
     for group in groups:
         assert group.covered == pytest.approx(sum(code in some for code in codes) / len(codes))
         assert group.unknown == pytest.approx(codes.count(None) / len(codes))
-    unseen = sum(code is not None and code not in learned[1].index for code in codes)
-    assert summaries[0].unseen == unseen
+    out_of_model = sum(code is not None and code not in learned[1].index for code in codes)
+    assert summaries[0].out_of_model == out_of_model
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])

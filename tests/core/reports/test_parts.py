@@ -100,7 +100,7 @@ def test_the_time_in_each_state_adds_up(
 ) -> None:
     model = learned[1]
     here = stays(model, [replayed, replayed])
-    assert sum(here.rows.values()) + here.unseen + here.unknown == 2 * 601
+    assert sum(here.rows.values()) + here.out_of_model + here.unknown == 2 * 601
     state, codes = replayed.tracks[0].state, replayed.history.known_states
     for row, ticks in here.rows.items():
         position = codes.index(model.states[row])

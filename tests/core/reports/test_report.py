@@ -144,21 +144,21 @@ def test_states_that_the_model_never_saw_are_marked(
     learned: tuple[Monitor, CountModel], replayed: RecordedRun
 ) -> None:
     track = replayed.tracks[0]
-    unseen = np.zeros(601, dtype=bool)
-    unseen[100:140] = True
+    out_of_model = np.zeros(601, dtype=bool)
+    out_of_model[100:140] = True
     strange = replace(
         track,
-        in_model=~unseen,
-        probability=np.where(unseen, np.nan, track.probability),
-        lower=np.where(unseen, 0.0, track.lower),
-        upper=np.where(unseen, 1.0, track.upper),
+        in_model=~out_of_model,
+        probability=np.where(out_of_model, np.nan, track.probability),
+        lower=np.where(out_of_model, 0.0, track.lower),
+        upper=np.where(out_of_model, 1.0, track.upper),
     )
     page = render(*learned, [replace(replayed, tracks=(strange, replayed.tracks[1]))])
     (strip,) = [
         t for t in row(page, "risk:slow_down")["traces"] if "never seen" in t.get("name", "")
     ]
     _, missing = unpack(data(page, "timeline0")["packed"][strip["column"]])
-    assert ((missing == strip["equals"]) == unseen).all()
+    assert ((missing == strip["equals"]) == out_of_model).all()
 
 
 HOSTILE = '</script><img src=x onerror="alert(1)">'
@@ -238,7 +238,7 @@ def tiled(replayed: RecordedRun, monitor: Monitor, times: int) -> RecordedRun:
         columns = {
             name: np.tile(getattr(track, name), times)
             for name in ("state", "status", "violation", "possible", "counted", "broken", "figure",
-                         "unseen", "held", "probability",
+                         "out_of_model", "held", "probability",
                          "lower", "upper", "in_model", "terminal", "ambiguous", "level",
                          "automaton")
         }  # fmt: skip

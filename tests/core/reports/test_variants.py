@@ -27,7 +27,7 @@ CHANGES = {
         "{warn: 0.2, act: 0.4, release: 0.1}",
         "{warn: 0.0801, act: 0.0851, release: 0.05}",
     ),
-    "upper": ("horizon: 1.0", "horizon: 1.0\n    figure: upper"),
+    "upper": ("horizon: 1.0", "horizon: 1.0\n    risk_measure: upper"),
     "escalating": (
         "enter: 1\n",
         "enter: 1\n    intervention: LIMIT_SPEED\n    speed_limit: 0.5\n"

@@ -323,9 +323,9 @@ def test_an_ignored_gap_that_leaves_the_state_known_hides_nothing() -> None:
     assert ours.properties == theirs.properties
 
 
-@pytest.mark.parametrize(("figure", "level"), [("risk", 0), ("upper", 2)])
+@pytest.mark.parametrize(("risk_measure", "level"), [("risk", 0), ("upper", 2)])
 def test_the_figure_that_the_file_names_is_held_against_its_thresholds(
-    figure: str, level: int
+    risk_measure: str, level: int
 ) -> None:
     text = TEXT + "bounds: {kind: credible, confidence: 0.9}\n"
 
@@ -337,7 +337,7 @@ def test_the_figure_that_the_file_names_is_held_against_its_thresholds(
     between = round((told.probability + told.upper) / 2, 6)
     assert told.probability < between < told.upper
     levels = f"{{warn: {between}, act: {between}, release: 0.01}}"
-    rule = f"horizon: 0.5, figure: {figure}, enter: 1, thresholds: {levels}}}"
+    rule = f"horizon: 0.5, risk_measure: {risk_measure}, enter: 1, thresholds: {levels}}}"
     found = response(text.replace("horizon: 0.5}", rule, 1))
     assert (int(found.level), found.probability) == (level, told.probability)
 

@@ -104,7 +104,12 @@ def _fitted(
             accepted="recordings with violations and without",
         )
     blank = Recalibration(
-        name, section.formula, section.horizon, section.paper_counting, method, ticks=len(risk)
+        name,
+        section.formula,
+        section.horizon,
+        section.paper_counting,
+        method,
+        ticks=len(risk),
     )
     if method == "platt":
         line = fit_platt(risk, followed, weight)

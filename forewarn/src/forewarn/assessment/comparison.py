@@ -86,7 +86,8 @@ class Judged:
     Attributes
     ----------
     area : Estimate
-        Under the precision-recall curve, over ticks; an unseen state is what the rule makes of it.
+        Under the precision-recall curve, over ticks; an out_of_model state is what the rule makes
+        of it.
     calibration : Calibration or None
         Over the ticks at which all contenders have a probability; None without any.
     brier : Estimate
@@ -97,7 +98,7 @@ class Judged:
         Mean lead time over all violations, in seconds or steps; one that is missed counts as 0.
     thresholds : tuple of float
         The lowest and the highest one that a fold was given; infinite for no alert.
-    unseen : float
+    out_of_model : float
         Share of the ticks at which its model did not know the state.
     differences : dict of str to Estimate
         What is more (`area`, `brier`, `lead`) than with the first contender, run by run; empty for
@@ -114,7 +115,7 @@ class Judged:
     lead: Estimate
     thresholds: tuple[float, float]
     states: int | None
-    unseen: float
+    out_of_model: float
     differences: dict[str, Estimate]
     drawn: tuple[int, int]
 
@@ -174,7 +175,7 @@ def compare(
             drawn[index]["lead"].estimate,
             found.thresholds,
             one.states,
-            _unseen(one.runs),
+            _out_of_model(one.runs),
             {name: mine.minus(drawn[0][name]).estimate for name, mine in drawn[index].items()}
             if index
             else {},
@@ -292,7 +293,7 @@ def _with_truth(one: Contender, first: Contender) -> Contender:
             )
         # An infinite score would reach even the infinite threshold, which stands for no alert.
         score = np.minimum(mine.score, sys.float_info.max)
-        found.append(theirs._replace(score=score, unseen=mine.unseen))
+        found.append(theirs._replace(score=score, out_of_model=mine.out_of_model))
     return Contender(one.name, one.rule, tuple(found), one.probabilities, one.states)
 
 
@@ -301,9 +302,12 @@ def _judged(run: ScoredRun) -> NDArray[np.bool_]:
     return np.asarray(outcomes(run)[1] & np.isin(run.status, UNDECIDED))
 
 
-def _unseen(runs: Sequence[ScoredRun]) -> float:
-    unseen = [np.zeros(0, dtype=bool), *(r.unseen for r in runs if r.unseen is not None)]
-    return float(np.concatenate(unseen).sum()) / max(1, sum(len(run.ticks) for run in runs))
+def _out_of_model(runs: Sequence[ScoredRun]) -> float:
+    out_of_model = [
+        np.zeros(0, dtype=bool),
+        *(r.out_of_model for r in runs if r.out_of_model is not None),
+    ]
+    return float(np.concatenate(out_of_model).sum()) / max(1, sum(len(run.ticks) for run in runs))
 
 
 def _probabilities(one: Contender, folds: Sequence[int]) -> tuple[Floats, ...] | None:
@@ -389,7 +393,7 @@ class _Figures:
         )
 
     def area(self, drawn: Sequence[int]) -> float:
-        return precision_recall([self.runs[i] for i in drawn], self.rule.unseen).area
+        return precision_recall([self.runs[i] for i in drawn], self.rule.out_of_model).area
 
     def calibration(self, drawn: Sequence[int]) -> Calibration | None:
         return None if self.parts is None else calibrate(pool([self.parts[i] for i in drawn]))

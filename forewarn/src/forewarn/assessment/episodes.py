@@ -50,7 +50,7 @@ class ScoredRun(NamedTuple):
         A violation happened.
     status : ndarray of int8
         A `PropertyStatus`.
-    unseen : ndarray of bool or None
+    out_of_model : ndarray of bool or None
         The state is unknown to the model, for which the policy has an answer of its own; None
         for monitors without such states.
     unsure : ndarray of bool or None
@@ -76,7 +76,7 @@ class ScoredRun(NamedTuple):
     score: Floats
     violation: NDArray[np.bool_]
     status: NDArray[np.int8]
-    unseen: NDArray[np.bool_] | None = None
+    out_of_model: NDArray[np.bool_] | None = None
     unsure: NDArray[np.bool_] | None = None
     terminal: NDArray[np.bool_] | None = None
     counted: NDArray[np.bool_] | None = None
@@ -98,16 +98,16 @@ class AlertRule:
         Consecutive ticks that begin and end an alert.
     hold, cooldown : float
         Seconds that an alert lasts at the least, and during which none follows it.
-    unseen : str
-        What a state unknown to the model asks for, for `unseen_limit` seconds.
+    out_of_model : str
+        What a state unknown to the model asks for, for `out_of_model_timeout` seconds.
     """
 
     release: float | Callable[[float], float] | None = None
     enter: int = 1
     exit: int = 5
     hold: float = 1.0
-    unseen: Literal["act", "warn", "ignore"] = "act"
-    unseen_limit: float = 3.0
+    out_of_model: Literal["act", "warn", "ignore"] = "act"
+    out_of_model_timeout: float = 3.0
     cooldown: float = 0.0
 
     @classmethod
@@ -119,8 +119,8 @@ class AlertRule:
             enter=section.enter,
             exit=section.exit,
             hold=section.hold,
-            unseen=section.unseen,
-            unseen_limit=section.unseen_limit,
+            out_of_model=section.out_of_model,
+            out_of_model_timeout=section.out_of_model_timeout,
             cooldown=section.cooldown,
         )
 
@@ -161,7 +161,7 @@ def scored_run(track: Track) -> ScoredRun:
         score=track.figure,
         violation=track.violation,
         status=track.status,
-        unseen=track.unseen,
+        out_of_model=track.out_of_model,
         unsure=track.unsure,
         terminal=track.terminal,
         counted=track.counted,
@@ -304,18 +304,20 @@ def _asked(scored: ScoredRun, rule: AlertRule) -> tuple[Floats, Floats]:
     unknown = np.isnan(scored.score)
     high = np.where(unknown, -math.inf, scored.score)
     calm = np.where(unknown, math.inf, scored.score)
-    if scored.unseen is not None and scored.unseen.any():
-        unseen = scored.unseen & (scored.status != PropertyStatus.INACTIVE)
-        begins = unseen & ~np.concatenate(([False], unseen[:-1]))
+    if scored.out_of_model is not None and scored.out_of_model.any():
+        out_of_model = scored.out_of_model & (scored.status != PropertyStatus.INACTIVE)
+        begins = out_of_model & ~np.concatenate(([False], out_of_model[:-1]))
         since = np.maximum.accumulate(np.where(begins, scored.ticks, np.iinfo(np.int64).min))
-        limit = Grid(scored.rate).ticks(rule.unseen_limit)
-        expired = unseen & (scored.ticks - np.where(unseen, since, scored.ticks) >= limit)
-        acts = unseen & ~expired & (rule.unseen == "act")
+        limit = Grid(scored.rate).ticks(rule.out_of_model_timeout)
+        expired = out_of_model & (
+            scored.ticks - np.where(out_of_model, since, scored.ticks) >= limit
+        )
+        acts = out_of_model & ~expired & (rule.out_of_model == "act")
         # Where scores of the property tell a risk of such a state, it counts as well.
-        high[unseen & acts] = math.inf
-        released = expired | (rule.unseen == "ignore")
-        calm[unseen & unknown & released] = -math.inf
-        calm[unseen & ~released] = math.inf
+        high[out_of_model & acts] = math.inf
+        released = expired | (rule.out_of_model == "ignore")
+        calm[out_of_model & unknown & released] = -math.inf
+        calm[out_of_model & ~released] = math.inf
     if scored.broken is not None:
         high[scored.broken >= Broken.LASTS] = math.inf
         calm[scored.broken >= Broken.LASTS] = math.inf

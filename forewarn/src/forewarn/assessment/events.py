@@ -63,7 +63,7 @@ class Alert(NamedTuple):
         What became of it.
     peak : float
         Greatest risk in it; NaN if there was none.
-    unseen : bool
+    out_of_model : bool
         It began in a state that the model does not know.
     cut_short : bool
         The run ends before the horizon of its start, so that a violation may have followed.
@@ -74,7 +74,7 @@ class Alert(NamedTuple):
     end: int
     outcome: Outcome
     peak: float
-    unseen: bool
+    out_of_model: bool
     cut_short: bool
 
 
@@ -247,7 +247,7 @@ def _alert(track: Track, start: int, end: int, outcome: Outcome) -> Alert:
         end=int(track.ticks[end]),
         outcome=outcome,
         peak=float(known.max()) if known.size else math.nan,
-        unseen=not track.in_model[start],
+        out_of_model=not track.in_model[start],
         cut_short=outcome is Outcome.FALSE and limit > int(track.ticks[-1]),
     )
 
@@ -325,7 +325,7 @@ class Score(Rates):
     alerts, right, late, false_alarms : int
         Episodes; of these, those followed by a violation, those that came with one or before it
         had cleared, and those without.
-    unseen, cut_short : int
+    out_of_model, cut_short : int
         False alarms that began in a state unknown to the model; that the end of a recording
         cut short.
     hours, alert_hours : float
@@ -341,7 +341,7 @@ class Score(Rates):
     right: int
     late: int
     false_alarms: int
-    unseen: int
+    out_of_model: int
     cut_short: int
     hours: float
     alert_hours: float
@@ -363,7 +363,7 @@ def score(name: str, runs: Sequence[Events]) -> Score:
         right=kinds.count(Outcome.FORESAW) + kinds.count(Outcome.NEAR),
         late=kinds.count(Outcome.LATE),
         false_alarms=len(false),
-        unseen=sum(alert.unseen for alert in false),
+        out_of_model=sum(alert.out_of_model for alert in false),
         cut_short=sum(alert.cut_short for alert in false),
         hours=sum(run.hours for run in runs),
         alert_hours=sum(run.alert_hours for run in runs),

@@ -75,7 +75,7 @@ class RunSummary:
     ----------
     tallies : tuple of Tally
         One for each property.
-    ticks, unknown, unseen, covered : int
+    ticks, unknown, out_of_model, covered : int
         All ticks, those whose state is not fully known, those in states that the model has not
         seen, and those in states with as many visits as they need.
     incidents : tuple of Incident
@@ -88,7 +88,7 @@ class RunSummary:
     tallies: tuple[Tally, ...]
     ticks: int
     unknown: int
-    unseen: int
+    out_of_model: int
     covered: int
     incidents: tuple[Incident, ...]
 
@@ -176,7 +176,7 @@ class GroupSummary(NamedTuple):
         By property.
     hours : float
         Length of the recordings.
-    unknown, unseen, covered : float
+    unknown, out_of_model, covered : float
         Shares of all ticks; see `RunSummary`.
     """
 
@@ -186,7 +186,7 @@ class GroupSummary(NamedTuple):
     violations: Mapping[str, Rate]
     near: Mapping[str, Rate]
     unknown: float
-    unseen: float
+    out_of_model: float
     covered: float
 
 
@@ -207,10 +207,14 @@ def _group(name: str, runs: Sequence[RunSummary], monitor: Monitor) -> GroupSumm
         violations[rule] = event_rate([run.tallies[at].violations for run in runs], hours)
         near[rule] = event_rate([run.tallies[at].near for run in runs], hours)
     ticks = sum(run.ticks for run in runs)
-    parts = ([run.unknown for run in runs], [run.unseen for run in runs], [r.covered for r in runs])
-    unknown, unseen, covered = (sum(part) / ticks if ticks else 0.0 for part in parts)
+    parts = (
+        [run.unknown for run in runs],
+        [run.out_of_model for run in runs],
+        [r.covered for r in runs],
+    )
+    unknown, out_of_model, covered = (sum(part) / ticks if ticks else 0.0 for part in parts)
     length = monitor.clock.duration(ticks) / SECONDS_AN_HOUR
-    return GroupSummary(name, len(runs), length, violations, near, unknown, unseen, covered)
+    return GroupSummary(name, len(runs), length, violations, near, unknown, out_of_model, covered)
 
 
 def worst(runs: Sequence[RunSummary], top: int) -> list[tuple[RunSummary, Incident]]:

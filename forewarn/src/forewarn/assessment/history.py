@@ -42,7 +42,7 @@ class Track:
         A `Broken`: whether a breach is open, and lasts.
     figure : ndarray of float64
         What the policy compared with its thresholds; NaN where nothing is known.
-    unseen : ndarray of bool
+    out_of_model : ndarray of bool
         The policy was told that the model has never seen the state.
     held : ndarray of bool
         What `hold_while` of the monitor file says holds, or may hold.
@@ -58,7 +58,7 @@ class Track:
         A `Level`.
     automaton : ndarray of int32
         The automaton's state, the first of several.
-    pmin : ndarray of float64 or None
+    min_risk : ndarray of float64 or None
         Least risk over all ways to choose; NaN where there is none.
     expected : ndarray of float64 or None
         Mean risk over what the state may be; NaN where there is none.
@@ -78,7 +78,7 @@ class Track:
     counted: NDArray[np.bool_]
     broken: NDArray[np.int8]
     figure: NDArray[np.float64]
-    unseen: NDArray[np.bool_]
+    out_of_model: NDArray[np.bool_]
     held: NDArray[np.bool_]
     probability: NDArray[np.float64]
     lower: NDArray[np.float64]
@@ -88,7 +88,7 @@ class Track:
     ambiguous: NDArray[np.bool_]
     level: NDArray[np.int8]
     automaton: NDArray[np.int32]
-    pmin: NDArray[np.float64] | None = None
+    min_risk: NDArray[np.float64] | None = None
     expected: NDArray[np.float64] | None = None
     prevented: NDArray[np.bool_] | None = None
 
@@ -105,13 +105,13 @@ class _Columns:
     def __init__(self, hold_while: Condition | None) -> None:
         self.hold_while = hold_while
         self.small = array("B")  # status, flags, level, broken
-        self.risks = array("d")  # probability, lower, upper, pmin, expected, figure
+        self.risks = array("d")  # probability, lower, upper, min_risk, expected, figure
         self.automaton = array("i")
 
     def add(self, verdict: PropertyVerdict, values: Sequence[Any], times: int) -> None:
         flags = verdict.violation | verdict.possible_violation << 1 | verdict.in_model << 2
         flags |= (len(verdict.automaton) > 1) << 3 | verdict.counted << 4
-        flags |= verdict.shown.unseen << 5
+        flags |= verdict.shown.out_of_model << 5
         if self.hold_while is not None:  # the step asks only while an alert acts
             flags |= (self.hold_while.truth(values)[0] is not False) << 6
         small = verdict.status, flags, verdict.level, verdict.broken
@@ -228,7 +228,7 @@ class History:
             counted=(flags & 16) != 0,
             broken=small[:, 3],
             figure=risks[:, 5],
-            unseen=(flags & 32) != 0,
+            out_of_model=(flags & 32) != 0,
             held=(flags & 64) != 0,
             probability=risks[:, 0],
             lower=risks[:, 1],
@@ -238,6 +238,6 @@ class History:
             ambiguous=(flags & 8) != 0,
             level=small[:, 2],
             automaton=np.array(columns.automaton, dtype=np.int32),
-            pmin=risks[:, 3],
+            min_risk=risks[:, 3],
             expected=risks[:, 4],
         )

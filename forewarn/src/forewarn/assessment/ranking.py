@@ -33,7 +33,7 @@ class PrecisionRecall(NamedTuple):
 
 
 def precision_recall(
-    scored_runs: Sequence[ScoredRun], unseen: Literal["act", "warn", "ignore"] = "act"
+    scored_runs: Sequence[ScoredRun], out_of_model: Literal["act", "warn", "ignore"] = "act"
 ) -> PrecisionRecall:
     """Ask of every tick whether a violation follows within the horizon, and of its score the same.
 
@@ -46,9 +46,9 @@ def precision_recall(
     for scored in scored_runs:
         followed, known = outcomes(scored)
         score = np.where(np.isnan(scored.score), -np.inf, scored.score)
-        if scored.unseen is not None:
-            silent = scored.unseen & np.isnan(scored.score)
-            score = np.where(silent & (unseen == "act"), np.inf, score)
+        if scored.out_of_model is not None:
+            silent = scored.out_of_model & np.isnan(scored.score)
+            score = np.where(silent & (out_of_model == "act"), np.inf, score)
         judged = known & np.isin(scored.status, UNDECIDED)
         scores.append(score[judged])
         truths.append(followed[judged])

@@ -46,7 +46,7 @@ def scored_runs(monitor: Monitor, runs: Sequence[RecordedRun], name: str) -> lis
 def areas(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[float | None]:
     """Return the area under the precision-recall curve of every property; None if undefined."""
     found = [
-        precision_recall(scored_runs(monitor, runs, name), section.unseen).area
+        precision_recall(scored_runs(monitor, runs, name), section.out_of_model).area
         for name, section in monitor.spec.properties.items()
     ]
     return [area if area == area else None for area in found]
@@ -197,7 +197,7 @@ def result(monitor: Monitor, runs: Sequence[RecordedRun]) -> dict[str, Any]:
                 "alerts": scored.alerts,
                 "late": scored.late,
                 "false_alarms": scored.false_alarms,
-                "false_alarms_unseen": scored.unseen,
+                "false_alarms_out_of_model": scored.out_of_model,
                 "false_alarms_cut_short": scored.cut_short,
                 "hours": scored.hours,
                 "false_alarms_per_hour": scored.false_alarms_per_hour,
@@ -232,7 +232,7 @@ def _event_records(monitor: Monitor, run: RecordedRun) -> list[dict[str, Any]]:
                 "last_tick": alert.end,
                 "outcome": Outcome(alert.outcome),
                 "peak_risk": alert.peak,
-                "unseen": alert.unseen,
+                "out_of_model": alert.out_of_model,
                 "cut_short": alert.cut_short,
             }
             for alert in events.alerts_apart
@@ -259,7 +259,7 @@ def _answered(violation: Violation) -> dict[str, Any]:
     alert = violation.answer
     if alert is None:
         return {}
-    return {"last_tick": alert.end, "peak_risk": alert.peak, "unseen": alert.unseen}
+    return {"last_tick": alert.end, "peak_risk": alert.peak, "out_of_model": alert.out_of_model}
 
 
 def stale_remark(stale: Counter[str], ticks: str) -> str:

@@ -367,7 +367,7 @@ def _contenders(
     for rival in rivals:
         values = [_numbers(rival, run) for run in runs]
         scored = [
-            replaced._replace(score=score, unseen=None)
+            replaced._replace(score=score, out_of_model=None)
             for replaced, score in zip(traces, values, strict=True)
         ]
         yield Contender(rival, rule, tuple(scored))

@@ -27,7 +27,7 @@ def print_judged(name: str, rows: Sequence[Judged], clock: Clock, output: Output
         ">mean lead",
         ">found",
         ">states",
-        ">unseen",
+        ">out of model",
     )
     output.table(columns, [_cells(row, clock) for row in rows])
     silent = [row.name for row in rows if math.isinf(row.thresholds[1])]
@@ -64,7 +64,7 @@ def _cells(row: Judged, clock: Clock) -> list[str]:
         "-" if row.lead.value != row.lead.value else clock.say(row.lead.value, ".2f"),
         f"{row.point.detected} of {row.point.violations}",
         "-" if row.states is None else str(row.states),
-        share(row.unseen),
+        share(row.out_of_model),
     ]
 
 
@@ -93,7 +93,7 @@ def judged_record(row: Judged) -> dict[str, Any]:
         "alert_share": row.point.alert_share,
         "thresholds": row.thresholds,
         "states": row.states,
-        "unseen_share": row.unseen,
+        "out_of_model_share": row.out_of_model,
         "differences": row.differences,
         "drawn": row.drawn,
     }

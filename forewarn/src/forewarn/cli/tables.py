@@ -95,7 +95,7 @@ def _cells(monitor: Monitor, run: RecordedRun, event: Alert | Violation, state: 
     if alert is not None:
         lasts = clock.say(clock.duration(alert.end - alert.start + 1), ".1f")
         risk = "" if alert.peak != alert.peak else f"{alert.peak:.3f}"
-        remark += ["state unknown to the model"] * alert.unseen
+        remark += ["state unknown to the model"] * alert.out_of_model
         remark += ["recording ends within the horizon"] * alert.cut_short
     when = clock.figure(elapsed(monitor, run, tick), ".2f")
     return [when, event.name, kind, lasts, lead, risk, state, ", ".join(remark)]

@@ -194,9 +194,9 @@ def _properties(compiled: CompiledSpec) -> Iterator[Finding]:
         for label in _obliging(automaton, spec.terminal):
             problem = f"what {label} asks for later cannot be violated: it ends the episode"
             yield warning(spec, f"{key}.formula", problem, "a predicate that is no terminal label")
-        if section.figure == "upper" and spec.bounds.kind == "none":
+        if section.risk_measure == "upper" and spec.bounds.kind == "none":
             problem = "without bounds there is no upper one: only violations would raise an alert"
-            yield warning(spec, f"{key}.figure", problem, "risk, or bounds: {kind: credible}")
+            yield warning(spec, f"{key}.risk_measure", problem, "risk, or bounds: {kind: credible}")
         horizon = horizon_ticks(clock, section.horizon)
         if horizon == 0:
             yield warning(

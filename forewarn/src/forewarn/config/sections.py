@@ -191,11 +191,11 @@ class PropertySpec(Section):
         Seconds that the risk looks ahead, longer than the formula's own bound.
     thresholds : Thresholds
         Levels of risk at which warnings and interventions begin and end.
-    figure : str
+    risk_measure : str
         What is compared with the thresholds: the estimate (``risk``), its upper bound (``upper``),
         the mean risk over what the state may be (``expected``), or the least risk over all choices
-        among recorded actions (``pmin``). ``pmin`` needs a model that counts actions; its bounds
-        hold for all counts at once. Where no action was seen, ``unseen`` holds.
+        among recorded actions (``min_risk``). ``min_risk`` needs a model that counts actions; its
+        bounds hold for all counts at once. Where no action was seen, ``out_of_model`` holds.
     estimator : str
         What the risk is estimated from: the learned chain; the share of visits that a violation
         followed (``counted``); the same with the chain as so many visits more (``shrunk``); a
@@ -211,7 +211,7 @@ class PropertySpec(Section):
         Whose risk it is: that of the state, or that of the action in force from this tick on (for
         an agent the proposed call). ``action`` needs a model that counts actions; its bounds hold
         for all counts at once, and no calibration is applied. Where the action is not known it is
-        the state's risk; for one never seen in the state, ``unseen`` holds.
+        the state's risk; for one never seen in the state, ``out_of_model`` holds.
     enter, exit : int
         Ticks in a row, with a figure that is high enough or the rule broken, that begin and end an
         alert. A terminal label that breaks the rule, or a violation after which it is kept again,
@@ -223,12 +223,12 @@ class PropertySpec(Section):
         Where not given: never.
     on_unknown : str
         What becomes of a call or goal of which it is not known whether it breaks the rule.
-    unseen : str
+    out_of_model : str
         What a state unknown to the model asks for.
-    unseen_limit : float
-        Seconds after which such a state asks for less: a limit of ``unseen_speed`` where an
+    out_of_model_timeout : float
+        Seconds after which such a state asks for less: a limit of ``out_of_model_speed`` where an
         actuator can limit the speed, else a warning.
-    unseen_speed : float
+    out_of_model_speed : float
         That limit, in m/s. It lasts until the state is known again or somebody calls ``~/release``.
     intervention : str
         What is asked for at ``act``, from the mildest to the strongest.
@@ -239,7 +239,7 @@ class PropertySpec(Section):
         EMERGENCY_STOP}]``.
     cooldown : float
         Seconds after an alert during which there are warnings only.
-    clear : float
+    breach_clear_time : float
         Seconds in a row without a breach after which it has cleared; a pending obligation that is
         met clears it at once. Violations before count as one.
     paper_counting : bool
@@ -251,7 +251,7 @@ class PropertySpec(Section):
     formula: Annotated[str, Field(min_length=1)]
     horizon: Horizon = 3.0
     thresholds: Thresholds = default(Thresholds)
-    figure: Literal["risk", "upper", "pmin", "expected"] = "risk"
+    risk_measure: Literal["risk", "upper", "min_risk", "expected"] = "risk"
     estimator: Annotated[Estimator, BeforeValidator(_known_estimator)] = "chain"
     scores: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     risk_of: Literal["state", "action"] = "state"
@@ -260,14 +260,14 @@ class PropertySpec(Section):
     hold: Duration = 1.0
     hold_while: Expr | None = None
     on_unknown: Literal["block", "ask", "pass"] = "block"
-    unseen: Literal["act", "warn", "ignore"] = "act"
-    unseen_limit: Duration = 3.0
-    unseen_speed: Positive = 0.5
+    out_of_model: Literal["act", "warn", "ignore"] = "act"
+    out_of_model_timeout: Duration = 3.0
+    out_of_model_speed: Positive = 0.5
     intervention: Asked = COMFORTABLE_STOP
     speed_limit: Seconds | None = None
     escalation: tuple[EscalationStep, ...] = ()
     cooldown: Duration = 0.0
-    clear: Duration = 1.0
+    breach_clear_time: Duration = 1.0
     paper_counting: bool = False
     description: str = ""
     source: str = ""

@@ -26,7 +26,11 @@ _MAX_NAME = 60
 
 
 def compile_formula(
-    formula: Formula, rate: Rate, paper_counting: bool = False, *, max_states: int = MAX_STATES
+    formula: Formula,
+    rate: Rate,
+    paper_counting: bool = False,
+    *,
+    max_states: int = MAX_STATES,
 ) -> Automaton:
     """Return the smallest deterministic automaton that detects every violation at once.
 

@@ -95,7 +95,7 @@ def build_monitor(
         risks = solve(compiled, model, questions, solver, validity)
         chain = estimate_chain(model)
     process = cache(lambda: _process(compiled, model))
-    least = _of_process(compiled, questions, model, process, "figure", "pmin", least_risk)
+    least = _of_process(compiled, questions, model, process, "risk_measure", "min_risk", least_risk)
     done = _of_process(compiled, questions, model, process, "risk_of", "action", risk_of_actions)
     holds = hold_conditions(spec, abstraction) if spec.mode == "act" else {}
     sections = zip(spec.properties, questions, risks, strict=True)
@@ -129,7 +129,9 @@ def _filter(
 ) -> Filter | None:
     """Return what beliefs are computed with; None if nobody asks, or nothing was learned."""
     spec = compiled.spec
-    asked = spec.noise is not None or any(p.figure == "expected" for p in spec.properties.values())
+    asked = spec.noise is not None or any(
+        p.risk_measure == "expected" for p in spec.properties.values()
+    )
     if not asked or loaded is None or model is None or chain is None:
         return None
     noise = misreadings(spec, compiled.abstraction)
@@ -190,7 +192,7 @@ def build_without_bounds(compiled: CompiledSpec, model: CountModel | None) -> Mo
 
 def build_for_decisions(compiled: CompiledSpec, model: CountModel | None) -> Monitor:
     """Return a monitor that decides alike, with bounds only where a policy goes by them."""
-    read = any(section.figure == "upper" for section in compiled.spec.properties.values())
+    read = any(section.risk_measure == "upper" for section in compiled.spec.properties.values())
     return (build_monitor if read else build_without_bounds)(compiled, model)
 
 
@@ -231,14 +233,16 @@ def _notes(
         ]
     for one in properties:
         notes += [f"{one.name}: {note}" for note in (one.table.notes if one.table else ())]
-        if one.spec.figure == "upper" and spec.bounds.kind == "none":
-            notes.append(f"{one.name}: figure upper without bounds: only violations raise an alert")
+        if one.spec.risk_measure == "upper" and spec.bounds.kind == "none":
+            notes.append(
+                f"{one.name}: risk_measure upper without bounds: only violations raise an alert"
+            )
     notes += [
         f"{one.estimate.judged.name}: the risk is {in_words(one.estimate)}"
         for one in properties
         if one.estimate is not None and one.estimate.is_chain
     ]
-    notes += [f"{p.name}: pmin: {n}" for p in properties if p.least for n in p.least.notes]
+    notes += [f"{p.name}: min_risk: {n}" for p in properties if p.least for n in p.least.notes]
     done = [(p.name, p.of_actions) for p in properties if p.of_actions]
     notes += [f"{name}: risk_of: {note}" for name, one in done for note in one.notes]
     return notes

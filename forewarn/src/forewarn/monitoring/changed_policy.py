@@ -30,18 +30,20 @@ def with_section(monitor: Monitor, name: str, section: PropertySpec) -> Monitor:
                 raise ConfigError(
                     "formula and horizon cannot change while running", key=f"properties.{name}"
                 )
-            if section.figure == "pmin" and before.figure != "pmin":
+            if section.risk_measure == "min_risk" and before.risk_measure != "min_risk":
                 raise ConfigError(
-                    "pmin is computed before the first tick, for properties whose figure it is "
+                    "min_risk is computed before the first tick, for properties whose risk_measure "
+                    "it is "
                     "in the monitor file",
-                    key=f"properties.{name}.figure",
-                    accepted="risk or upper; or pmin in the file",
+                    key=f"properties.{name}.risk_measure",
+                    accepted="risk or upper; or min_risk in the file",
                 )
-            if section.figure == "expected" and not monitor.fresh(compiled).belief:
+            if section.risk_measure == "expected" and not monitor.fresh(compiled).belief:
                 raise ConfigError(
-                    "expected is followed from the first tick on, for properties whose figure it "
+                    "expected is followed from the first tick on, for properties whose "
+                    "risk_measure it "
                     "is in the monitor file, or for all where it has noise",
-                    key=f"properties.{name}.figure",
+                    key=f"properties.{name}.risk_measure",
                     accepted="risk or upper; or expected in the file, or noise: {}",
                 )
             for key in ("risk_of", "hold_while"):

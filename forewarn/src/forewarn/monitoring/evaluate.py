@@ -15,7 +15,7 @@ from forewarn.monitoring.intervention import (
     Request,
     advise,
     answers_of,
-    unseen_answers,
+    out_of_model_answers,
 )
 from forewarn.monitoring.mutes import Mutes
 from forewarn.monitoring.risk_rows import RiskRow, risk_rows
@@ -39,17 +39,17 @@ class TickResult(NamedTuple):
 
 
 class Chains(NamedTuple):
-    """What each property asks for: its chain of escalation, and what it asks in unseen states."""
+    """What each property asks for: its chain of escalation, and what it asks out of model."""
 
     answers: tuple[tuple[Answer, ...], ...]
-    unseen: Mapping[str, Answer]
+    out_of_model: Mapping[str, Answer]
 
     @classmethod
     def of(cls, monitor: Monitor) -> Chains:
         """Return those of the thresholds in force."""
         sections = monitor.spec.properties.values()
         answers = tuple(answers_of(section, monitor.clock) for section in sections)
-        return cls(answers, unseen_answers(monitor.spec))
+        return cls(answers, out_of_model_answers(monitor.spec))
 
 
 class Memory(NamedTuple):
@@ -107,7 +107,7 @@ def evaluate(monitor: Monitor, chains: Chains, memory: Memory, snapshot: Snapsho
         for prop in verdict.properties
     ]
     advisor, request = advise(
-        memory.advisor, rows, since, chains.answers, chains.unseen, act=act, clock=clock
+        memory.advisor, rows, since, chains.answers, chains.out_of_model, act=act, clock=clock
     )
     if request is not None and request.action != NO_ACTION:
         advice = advised(monitor, verdict, request.action)

@@ -161,8 +161,8 @@ def _acts(judge: Judge, row: RiskRow) -> bool:
     if row.muted:
         return False
     if not row.in_model and judge.monitor.model is not None:
-        by_scores = section.figure == "risk" and row.probability >= section.thresholds.act
-        return section.unseen == "act" or by_scores
+        by_scores = section.risk_measure == "risk" and row.probability >= section.thresholds.act
+        return section.out_of_model == "act" or by_scores
     return compared(row) >= section.thresholds.act
 
 

@@ -72,7 +72,7 @@ class Answer(NamedTuple):
 WARNING = Answer(WARN, None)
 SECONDS = Grid(1.0)
 LEAST = "least risk of all choices"
-FIGURE_NAMES = ("risk", "upper bound", LEAST, "expected risk")
+MEASURE_NAMES = ("risk", "upper bound", LEAST, "expected risk")
 NO_ANSWERS: Mapping[str, Answer] = MappingProxyType({})
 
 
@@ -87,7 +87,7 @@ def answers_of(section: PropertySpec, clock: Clock) -> tuple[Answer, ...]:
     )
 
 
-def unseen_answers(spec: MonitorSpec) -> dict[str, Answer]:
+def out_of_model_answers(spec: MonitorSpec) -> dict[str, Answer]:
     """Return what each property asks for in a state that it still does not know after its limit.
 
     That is a speed limit where an actuator can set one, and else, or if the property does not act
@@ -97,9 +97,9 @@ def unseen_answers(spec: MonitorSpec) -> dict[str, Answer]:
     if actuators.autoware is None and actuators.nav2 is None and actuators.twist is None:
         return {}
     return {
-        name: Answer(LIMIT_SPEED, section.unseen_speed)
+        name: Answer(LIMIT_SPEED, section.out_of_model_speed)
         for name, section in spec.properties.items()
-        if section.unseen == "act"
+        if section.out_of_model == "act"
     }
 
 
@@ -108,7 +108,7 @@ def advise(
     rows: Sequence[RiskRow],
     since: Sequence[int],
     answers: Sequence[Sequence[Answer]],
-    unseen: Mapping[str, Answer] = NO_ANSWERS,
+    out_of_model: Mapping[str, Answer] = NO_ANSWERS,
     *,
     act: bool,
     clock: Clock = SECONDS,
@@ -125,7 +125,7 @@ def advise(
         Tick at which the level of each property began.
     answers : sequence of sequence of Answer
         Escalation chain of each property.
-    unseen : mapping of str to Answer
+    out_of_model : mapping of str to Answer
         What a property asks for at WARN in a state unknown to the model, if more than a warning.
     act : bool
         False while the monitor only observes.
@@ -133,7 +133,7 @@ def advise(
         Says durations for people.
     """
     alerting = [
-        (row, _answer(row, _due(chain, row.tick - begin), unseen))
+        (row, _answer(row, _due(chain, row.tick - begin), out_of_model))
         for row, begin, chain in zip(rows, since, answers, strict=True)
         if row.level
     ]
@@ -172,10 +172,10 @@ def _due(chain: Sequence[Answer], lasted: int) -> Answer:
     return next(answer for answer in reversed(chain) if answer.after <= lasted)
 
 
-def _answer(row: RiskRow, due: Answer, unseen: Mapping[str, Answer]) -> Answer:
+def _answer(row: RiskRow, due: Answer, out_of_model: Mapping[str, Answer]) -> Answer:
     if row.level == Level.ACT:
         return due
-    return WARNING if not never_seen(row) else unseen.get(row.property, WARNING)
+    return WARNING if not never_seen(row) else out_of_model.get(row.property, WARNING)
 
 
 def _urgency(alert: tuple[RiskRow, Answer]) -> tuple[int, int, float]:
@@ -191,7 +191,7 @@ def reason_of(row: RiskRow, clock: Clock) -> str:
         return f"{row.property}: the rule is broken; the alert lasts until the breach has cleared"
     if never_seen(row):
         return f"{row.property}: the model has never seen this state, the risk is unknown"
-    figure, value = FIGURE_NAMES[row.figure], compared(row)
+    figure, value = MEASURE_NAMES[row.risk_measure], compared(row)
     missing = len(row.stale_signals)
     stale = f", with {missing} stale signal{'s' if missing > 1 else ''}" if missing else ""
     if value != value and figure == LEAST:

@@ -33,12 +33,12 @@ class Rules:
         Consecutive ticks that begin and end an alert.
     hold : int
         Ticks an alert lasts at the least.
-    unseen : Level
-        What a state unknown to the model asks for, during the first `unseen_limit` ticks; from
-        then on it asks for WARN at most, which may be a speed limit (`intervention.advise`).
+    out_of_model : Level
+        What a state unknown to the model asks for, during the first `out_of_model_timeout` ticks;
+        from then on it asks for WARN at most, which may be a speed limit (`intervention.advise`).
     cooldown : int
         Ticks after the end of an alert during which no other begins; there are warnings only.
-    clear : int
+    breach_clear_time : int
         Ticks in a row without a breach after which it has cleared.
     """
 
@@ -49,10 +49,10 @@ class Rules:
     enter: int
     exit: int
     hold: int
-    unseen: Level
-    unseen_limit: int
+    out_of_model: Level
+    out_of_model_timeout: int
     cooldown: int = 0
-    clear: int = 0
+    breach_clear_time: int = 0
 
 
 class PolicyState(NamedTuple):
@@ -68,7 +68,7 @@ class PolicyState(NamedTuple):
         Consecutive ticks at or above the levels.
     calm_run : int
         Consecutive ticks below the release level of the present alert.
-    unseen_since : int or None
+    out_of_model_since : int or None
         Tick at which the state became unknown to the model.
     cooling_until : int or None
         First tick at which an alert may begin again.
@@ -81,7 +81,7 @@ class PolicyState(NamedTuple):
     warn_run: int = 0
     act_run: int = 0
     calm_run: int = 0
-    unseen_since: int | None = None
+    out_of_model_since: int | None = None
     cooling_until: int | None = None
     excused: bool = False
 
@@ -101,10 +101,12 @@ def compile_rules(spec: PropertySpec, clock: Clock) -> Rules:
         enter=spec.enter,
         exit=spec.exit,
         hold=clock.at_least(spec.hold),
-        unseen={"act": Level.ACT, "warn": Level.WARN, "ignore": Level.NONE}[spec.unseen],
-        unseen_limit=clock.ticks(spec.unseen_limit),
+        out_of_model={"act": Level.ACT, "warn": Level.WARN, "ignore": Level.NONE}[
+            spec.out_of_model
+        ],
+        out_of_model_timeout=clock.ticks(spec.out_of_model_timeout),
         cooldown=clock.at_least(spec.cooldown),
-        clear=clock.ticks(spec.clear),
+        breach_clear_time=clock.ticks(spec.breach_clear_time),
     )
 
 
@@ -114,7 +116,7 @@ def decide(
     tick: int,
     figure: float,
     *,
-    unseen: bool = False,
+    out_of_model: bool = False,
     held: bool = False,
     broken: Broken = Broken.NO,
 ) -> PolicyState:
@@ -130,7 +132,7 @@ def decide(
         Present tick.
     figure : float
         Risk, or its upper bound, in [0, 1]; NaN where there is none.
-    unseen : bool
+    out_of_model : bool
         The present state is unknown to the model; a figure that is none the less known is by the
         property's scores.
     held : bool
@@ -142,19 +144,19 @@ def decide(
     cooling = state.cooling_until
     if cooling is not None and tick >= cooling:
         cooling = None
-    resting = state.level is Level.NONE and not unseen and not broken
+    resting = state.level is Level.NONE and not out_of_model and not broken
     if resting and figure < rules.warn:
         if state[2:] == RESTING[2:]:
             return state
         return RESTING._replace(since=state.since, cooling_until=cooling)
     warns, acts = figure >= rules.warn, figure >= rules.act
     calm = figure < (rules.release if state.level == Level.ACT else rules.warn_release)
-    unseen_since = None
-    excused = unseen and state.excused
-    if unseen:
-        unseen_since = tick if state.unseen_since is None else state.unseen_since
-        expired = tick - unseen_since >= rules.unseen_limit
-        asked = min(rules.unseen, Level.WARN) if expired else rules.unseen
+    out_of_model_since = None
+    excused = out_of_model and state.excused
+    if out_of_model:
+        out_of_model_since = tick if state.out_of_model_since is None else state.out_of_model_since
+        expired = tick - out_of_model_since >= rules.out_of_model_timeout
+        asked = min(rules.out_of_model, Level.WARN) if expired else rules.out_of_model
         asked = Level.NONE if excused else asked
         rests = asked < Level.WARN or (expired and state.level == Level.ACT)
         # What scores say of it counts as well: as they are NaN without, nothing is above a level.
@@ -169,7 +171,7 @@ def decide(
         min(state.warn_run + 1, rules.enter) if warns else 0,
         min(state.act_run + 1, rules.enter) if acts else 0,
         min(state.calm_run + 1, rules.exit) if calm else 0,
-        unseen_since,
+        out_of_model_since,
         cooling,
         excused,
     )
@@ -184,8 +186,8 @@ def decide(
 def waits(rules: Rules, state: PolicyState, tick: int) -> bool:
     """Tell whether time alone changes what the policy says, after tick `tick`."""
     held = state.level is not Level.NONE and tick - state.since < rules.hold
-    since = state.unseen_since
-    counts = since is not None and tick - since < rules.unseen_limit
+    since = state.out_of_model_since
+    counts = since is not None and tick - since < rules.out_of_model_timeout
     return held or counts or state.cooling_until is not None
 
 
@@ -198,7 +200,7 @@ def release(rules: Rules, state: PolicyState, tick: int) -> PolicyState:
     cooling = state.cooling_until
     if state.level == Level.ACT and rules.cooldown:
         cooling = tick + 1 + rules.cooldown
-    return RESTING._replace(cooling_until=cooling, excused=state.unseen_since is not None)
+    return RESTING._replace(cooling_until=cooling, excused=state.out_of_model_since is not None)
 
 
 def carried_over(rules: Rules, state: PolicyState, shift: int) -> PolicyState:
@@ -217,8 +219,8 @@ def carried_over(rules: Rules, state: PolicyState, shift: int) -> PolicyState:
         By how much ticks are greater than they would be by the former clock.
     """
     level = state.level
-    if level == Level.WARN and state.unseen_since is not None and not state.excused:
-        level = max(level, rules.unseen)
+    if level == Level.WARN and state.out_of_model_since is not None and not state.excused:
+        level = max(level, rules.out_of_model)
     if level == Level.NONE:
         return RESTING
     return RESTING._replace(level=level, since=state.since + shift)

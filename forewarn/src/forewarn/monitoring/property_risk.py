@@ -153,7 +153,7 @@ def uncertain_risk(
     return Risk(float(np.nanmax(values)), lower, upper, True)
 
 
-def least_figure(
+def min_risk_of(
     model: LoadedModel | None,
     compiled: CompiledProperty,
     branches: tuple[int, ...],

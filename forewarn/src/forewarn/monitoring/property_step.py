@@ -19,8 +19,8 @@ from forewarn.monitoring.property_risk import (
     UNSEEN,
     Risk,
     by_scores,
-    least_figure,
     look_up,
+    min_risk_of,
     risk_of_action,
     scored_risk,
     uncertain_risk,
@@ -134,7 +134,7 @@ def judge(
         status, policy, shown = UNKNOWN, before.policy, NOTHING_SHOWN
     else:
         if compiled.least is not None:
-            least = least_figure(
+            least = min_risk_of(
                 model, compiled, before.branches, moment.observation, moment.row, step, risk
             )
         shown = _shown(compiled, risk, status, least, expected)
@@ -143,7 +143,7 @@ def judge(
             before.policy,
             moment.tick,
             shown.figure,
-            unseen=shown.unseen,
+            out_of_model=shown.out_of_model,
             held=bool(held),
             broken=followed.broken,
         )
@@ -249,7 +249,7 @@ def _shown(
 ) -> Shown:
     """Return the figure that the policy compares, and whether the model has never seen this."""
     figure = (risk.probability, risk.upper, least.probability, expected.probability)[
-        compiled.announced.figure
+        compiled.announced.risk_measure
     ]
     if risk is NO_RISK:
         # Without a model only a violation raises an alert, so its end must release it. But nobody
@@ -259,13 +259,13 @@ def _shown(
         figure = NAN  # its upper bound of 1 must not alert either
     # Where nothing was seen done, the least risk is as unknown as in a state never seen.
     known = figure == figure or risk is NOT_JUDGED
-    if compiled.spec.figure == "expected":
+    if compiled.spec.risk_measure == "expected":
         # Readings that were never seen may still tell what is likely, if they may be wrong.
         return Shown(figure, not known)
-    unseen = not (risk.in_model and (compiled.spec.figure != "pmin" or known))
-    if unseen and compiled.spec.figure == "upper":
+    out_of_model = not (risk.in_model and (compiled.spec.risk_measure != "min_risk" or known))
+    if out_of_model and compiled.spec.risk_measure == "upper":
         figure = NAN  # a bound of 1 tells nothing
-    return Shown(figure, unseen)
+    return Shown(figure, out_of_model)
 
 
 def _held(compiled: CompiledProperty, values: Sequence[Any]) -> str:
@@ -342,7 +342,7 @@ def _breach(
         unknown, obliged = len(lasting) > 1, lasting == {True}
     terminal = observation.ended or ended
     now = Evidence(step.violation, ended, terminal, unknown, waits, obliged)
-    return follow_breach(before, now, compiled.rules.clear)
+    return follow_breach(before, now, compiled.rules.breach_clear_time)
 
 
 def _lasting(compiled: CompiledProperty, automaton: int, observation: Observed) -> set[bool]:

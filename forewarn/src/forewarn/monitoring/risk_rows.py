@@ -48,7 +48,7 @@ class RiskRow(NamedTuple):
     horizon: float
     threshold_warn: float
     threshold_act: float
-    figure: int
+    risk_measure: int
     level: int
     muted: bool
     state_key: str
@@ -60,9 +60,9 @@ class RiskRow(NamedTuple):
     stale_ages: tuple[float, ...]
     expected_time_to_violation: float
     most_likely_path: tuple[str, ...]
-    pmin: float = math.nan
-    pmin_lower: float = math.nan
-    pmin_upper: float = math.nan
+    min_risk: float = math.nan
+    min_risk_lower: float = math.nan
+    min_risk_upper: float = math.nan
     expected: float = math.nan
     expected_left_out: float = math.nan
     expected_restarted: bool = False
@@ -70,12 +70,12 @@ class RiskRow(NamedTuple):
 
 def compared(row: RiskRow) -> float:
     """Return what is compared with the thresholds."""
-    return (row.probability, row.upper, row.pmin, row.expected)[row.figure]
+    return (row.probability, row.upper, row.min_risk, row.expected)[row.risk_measure]
 
 
 def never_seen(row: RiskRow) -> bool:
     """Tell whether the model knows no state that agrees with what is read, as the figure goes."""
-    return row.expected != row.expected if row.figure == 3 else not row.in_model
+    return row.expected != row.expected if row.risk_measure == 3 else not row.in_model
 
 
 def risk_rows(

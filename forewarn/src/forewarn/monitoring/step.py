@@ -134,7 +134,7 @@ class Monitor:
     def fresh(self, compiled: CompiledProperty) -> PropertyState:
         """Return where a property stands before the first tick."""
         initial = compiled.automaton.initial
-        asked = self.spec.noise is not None or compiled.spec.figure == "expected"
+        asked = self.spec.noise is not None or compiled.spec.risk_measure == "expected"
         return PropertyState((initial,), False, RESTING, beginning(initial) if asked else ())
 
     def step(self, state: MonitorState, snapshot: Snapshot) -> tuple[MonitorState, Verdict]:

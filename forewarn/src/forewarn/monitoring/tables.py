@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 MAX_MEMO = 1 << 12
 BOUNDS = {"none": 0, "credible": 1, "sound": 2, "clustered": 3}
-FIGURES = {"risk": 0, "upper": 1, "pmin": 2, "expected": 3}
+RISK_MEASURES = {"risk": 0, "upper": 1, "min_risk": 2, "expected": 3}
 
 
 class Compatible(NamedTuple):
@@ -123,7 +123,7 @@ class Announced(NamedTuple):
     horizon: float
     threshold_warn: float
     threshold_act: float
-    figure: int
+    risk_measure: int
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class CompiledProperty:
     outlook : Outlook or None
         What lies ahead of each product state; None without a model.
     least : ProcessRisk or None
-        Least risk over all ways to choose; None unless it is the property's figure.
+        Least risk over all ways to choose; None unless it is the property's risk measure.
     raw : RiskTable or None
         What the chain says; `table` itself unless the model calibrates the risk.
     of_actions : RiskOfActions or None
@@ -214,7 +214,7 @@ class CompiledProperty:
             self.spec.horizon,
             self.spec.thresholds.warn,
             self.spec.thresholds.act,
-            FIGURES[self.spec.figure],
+            RISK_MEASURES[self.spec.risk_measure],
         )
 
     @cached_property

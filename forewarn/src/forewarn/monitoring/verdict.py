@@ -70,12 +70,12 @@ class Shown(NamedTuple):
     ----------
     figure : float
         What it compares with the thresholds; NaN where nothing is known.
-    unseen : bool
+    out_of_model : bool
         The model has never seen this state.
     """
 
     figure: float
-    unseen: bool
+    out_of_model: bool
 
 
 NOTHING_SHOWN = Shown(math.nan, False)
@@ -105,7 +105,7 @@ class PropertyVerdict(NamedTuple):
     alert_since : int
         Tick at which the present level began.
     least : LeastFigure
-        The least risk over all ways to choose, where it is the property's figure.
+        The least risk over all ways to choose, where it is the property's risk measure.
     expected : ExpectedFigure
         The mean risk over what the state may be, where it is asked for.
     counted : bool

@@ -31,7 +31,7 @@ def comparison_page(curves: Mapping[str, Sequence[Contender]]) -> str:
 def _figure(contenders: Sequence[Contender]) -> dict[str, Any]:
     data = []
     for place, contender in enumerate(contenders):
-        found = precision_recall(contender.runs, contender.rule.unseen)
+        found = precision_recall(contender.runs, contender.rule.out_of_model)
         colour, dash = SERIES[place % len(SERIES)], DASHES[place % len(DASHES)]
         data.append(
             {

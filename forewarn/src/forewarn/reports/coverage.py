@@ -35,14 +35,14 @@ class Stay(NamedTuple):
     ----------
     rows : Counter
         Ticks in each state of the model.
-    unseen : int
+    out_of_model : int
         Ticks in states that the model does not have.
     unknown : int
         Ticks whose state was not fully known.
     """
 
     rows: Counter[int]
-    unseen: int
+    out_of_model: int
     unknown: int
 
 
@@ -50,7 +50,7 @@ def stays(model: CountModel, runs: Sequence[RecordedRun]) -> Stay:
     """Count the ticks that the recordings spent in each state."""
     index = {code: row for row, code in enumerate(model.states)}
     rows: Counter[int] = Counter()
-    unseen = unknown = 0
+    out_of_model = unknown = 0
     for run in runs:
         codes = run.history.known_states
         state = run.tracks[0].state if run.tracks else np.zeros(0, dtype=np.int32)
@@ -58,10 +58,10 @@ def stays(model: CountModel, runs: Sequence[RecordedRun]) -> Stay:
         for position, ticks in enumerate(np.bincount(state[state >= 0], minlength=len(codes))):
             row = index.get(codes[position])
             if row is None:
-                unseen += int(ticks)
+                out_of_model += int(ticks)
             elif ticks:
                 rows[row] += int(ticks)
-    return Stay(rows, unseen, unknown)
+    return Stay(rows, out_of_model, unknown)
 
 
 def cover(monitor: Monitor, model: CountModel, runs: Sequence[RecordedRun]) -> str:
@@ -84,14 +84,14 @@ def cover(monitor: Monitor, model: CountModel, runs: Sequence[RecordedRun]) -> s
 
 
 def _here(here: Stay, found: Coverage) -> str:
-    total = sum(here.rows.values()) + here.unseen + here.unknown
+    total = sum(here.rows.values()) + here.out_of_model + here.unknown
     if not total:
         return ""
     good = sum(ticks for row, ticks in here.rows.items() if found.covered[row])
     parts = (
         (good, "in covered states"),
         (sum(here.rows.values()) - good, "in states with too few visits"),
-        (here.unseen, "in states that the model has never seen"),
+        (here.out_of_model, "in states that the model has never seen"),
         (here.unknown, "in states not fully known"),
     )
     told = ", ".join(f"{percent(n / total)} {text}" for n, text in parts if n)

@@ -53,7 +53,7 @@ def event_row(
         alert, tick = event.answer, event.tick
         first = tick if event.alert is None else event.alert
         last = tick if alert is None else alert.end
-        unknown = ", unknown to the model" if alert is not None and alert.unseen else ""
+        unknown = ", unknown to the model" if alert is not None and alert.out_of_model else ""
         tag = _tag(f"violation, {event.outcome}{unknown}", "bad")
         lead = "" if event.lead is None else monitor.clock.figure(event.lead, ".2f")
     else:
@@ -98,7 +98,7 @@ def _alert_tag(alert: Alert) -> str:
     else:
         text = f"alert, {alert.outcome.value}"
         kind = "good" if alert.outcome in (Outcome.FORESAW, Outcome.NEAR) else ""
-    text += ", unknown to the model" if alert.unseen else ""
+    text += ", unknown to the model" if alert.out_of_model else ""
     return _tag(text + (", cut short" if alert.cut_short else ""), kind)
 
 

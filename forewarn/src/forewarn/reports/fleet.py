@@ -151,7 +151,7 @@ def _coverage(monitor: Monitor, groups: Sequence[GroupSummary]) -> str:
             escape(group.name),
             _long(group.hours, monitor),
             percent(group.unknown),
-            percent(group.unseen) if monitor.model is not None else "-",
+            percent(group.out_of_model) if monitor.model is not None else "-",
             percent(group.covered) if monitor.model is not None else "-",
         ]
         for group in groups

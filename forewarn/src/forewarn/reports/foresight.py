@@ -76,7 +76,7 @@ def _between(lead: LeadTimes | None) -> str:
 
 def _card_notes(score: Score) -> list[str]:
     counts = (
-        (score.unseen, "false alarms that began in a state unknown to the model"),
+        (score.out_of_model, "false alarms that began in a state unknown to the model"),
         (score.cut_short, "false alarms cut short by the end of a recording"),
         (score.late, "alerts that came with a violation, or before it had cleared"),
     )

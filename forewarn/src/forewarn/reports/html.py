@@ -42,7 +42,7 @@ KEY = (
     ("act", "start of an alert (hollow: false alarm)", ""),
     ("holds", "holds", ""),
     ("unknown", "unknown", "unknown"),
-    ("unseen", "state never seen by the model", "unseen"),
+    ("out_of_model", "state never seen by the model", "out_of_model"),
     ("inactive", "not monitored", "inactive"),
 )
 """Colour, meaning, and what has to occur in a picture for it to be explained there."""

@@ -38,7 +38,7 @@ INACTIVE, INPUTS_UNKNOWN, NEVER_SEEN = 1, 2, 3
 MISSING = (
     (INACTIVE, "not monitored (inactive)", "inactive"),
     (INPUTS_UNKNOWN, "inputs unknown", "unknown"),
-    (NEVER_SEEN, "state never seen by the model", "unseen"),
+    (NEVER_SEEN, "state never seen by the model", "out_of_model"),
 )
 
 PlotlyTrace = dict[str, Any]

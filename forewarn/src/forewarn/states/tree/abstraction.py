@@ -55,7 +55,7 @@ class TreeSection(Section):
     grown : tuple of str
         What ``abstract`` and ``refine`` write: beginnings of the digests of the recordings that the
         tree is from. Bounds from counts of the same recordings are not sound, and ``check``, a
-        shield and ``figure: pmin`` say so; without the key they say that it is not known.
+        shield and ``risk_measure: min_risk`` say so; without the key they say that it is not known.
     """
 
     tree: Any = "s0"

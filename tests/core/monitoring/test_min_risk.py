@@ -32,7 +32,7 @@ properties:
   apart:
     formula: always(not crash)
     horizon: 0.5
-    figure: pmin
+    risk_measure: min_risk
     thresholds: {warn: 0.2, act: 0.5, release: 0.1}
     enter: 1
     exit: 1
@@ -80,12 +80,14 @@ def test_it_alerts_where_no_action_helps_and_not_where_one_does():
     rows = [row(watch, 0, 0, 0), row(watch, 1, 1, 0), row(watch, 2, 0, 1)]
     for found, state in zip(rows, (0, 1, 2), strict=True):
         at = MODEL.index[state], q
-        told = (found.pmin, found.pmin_lower, found.pmin_upper)
+        told = (found.min_risk, found.min_risk_lower, found.min_risk_upper)
         assert told == (table.values[at], table.lower[at], table.upper[at])
-        assert 0 <= found.pmin_lower <= found.pmin <= found.pmin_upper <= 1
-    assert rows[1].probability > 0.3 > 0.2 > rows[1].pmin, "the recorded mix is risky, braking not"
+        assert 0 <= found.min_risk_lower <= found.min_risk <= found.min_risk_upper <= 1
+    assert rows[1].probability > 0.3 > 0.2 > rows[1].min_risk, (
+        "the recorded mix is risky, braking not"
+    )
     assert [found.level for found in rows] == [Level.NONE, Level.NONE, Level.ACT]
-    assert rows[2].pmin > 0.5 and rows[2].figure == 2
+    assert rows[2].min_risk > 0.5 and rows[2].risk_measure == 2
 
 
 def test_what_is_unknown_counts_with_the_worst_that_is_possible():
@@ -95,16 +97,16 @@ def test_what_is_unknown_counts_with_the_worst_that_is_possible():
     assert found.stale_signals == ("wet",)
     both = Watch(COMPILED, MODEL, {})
     dry, wet = row(both, 0, 0, 0), row(both, 1, 0, 1)
-    assert found.pmin == max(dry.pmin, wet.pmin)
-    assert found.pmin_lower == min(dry.pmin_lower, wet.pmin_lower)
-    assert found.pmin_upper == max(dry.pmin_upper, wet.pmin_upper)
+    assert found.min_risk == max(dry.min_risk, wet.min_risk)
+    assert found.min_risk_lower == min(dry.min_risk_lower, wet.min_risk_lower)
+    assert found.min_risk_upper == max(dry.min_risk_upper, wet.min_risk_upper)
 
 
 def test_where_nothing_was_seen_done_the_answer_to_unknown_states_holds():
     watch = Watch(COMPILED, MODEL, {})
     result = row(watch, 0, 1, 1)
-    assert result.in_model and math.isnan(result.pmin)
-    assert (result.pmin_lower, result.pmin_upper) == (0.0, 1.0)
+    assert result.in_model and math.isnan(result.min_risk)
+    assert (result.min_risk_lower, result.min_risk_upper) == (0.0, 1.0)
     assert result.level == Level.ACT
     request = watch.tick(1).request
     assert request is not None and "nothing was seen done in this state" in request.reason
@@ -112,23 +114,33 @@ def test_where_nothing_was_seen_done_the_answer_to_unknown_states_holds():
 
 def test_a_violation_is_certain_and_other_properties_have_no_least_risk():
     watch = Watch(COMPILED, MODEL, {})
-    assert row(watch, 0, 0, 0, end=1.0).pmin == 1.0
-    plain = compile_spec(parse_spec(parse_document(TEXT.replace("figure: pmin", "figure: risk"))))
+    assert row(watch, 0, 0, 0, end=1.0).min_risk == 1.0
+    plain = compile_spec(
+        parse_spec(parse_document(TEXT.replace("risk_measure: min_risk", "risk_measure: risk")))
+    )
     told = row(Watch(plain, MODEL, {}), 0, 0, 0)
-    assert all(math.isnan(value) for value in (told.pmin, told.pmin_lower, told.pmin_upper))
+    assert all(
+        math.isnan(value) for value in (told.min_risk, told.min_risk_lower, told.min_risk_upper)
+    )
 
 
 def test_a_model_without_actions_is_refused_with_the_key():
-    with pytest.raises(CheckingError, match=r"properties\.apart\.figure: the model counts no act"):
+    with pytest.raises(
+        CheckingError, match=r"properties\.apart\.risk_measure: the model counts no act"
+    ):
         Watch(COMPILED, learned(actions=False), {})
     assert row(Watch(COMPILED, None, {}), 0, 0, 0).level == Level.NONE, "without a model no risk"
 
 
 def test_it_cannot_be_switched_on_while_running():
-    plain = compile_spec(parse_spec(parse_document(TEXT.replace("figure: pmin", "figure: risk"))))
+    plain = compile_spec(
+        parse_spec(parse_document(TEXT.replace("risk_measure: min_risk", "risk_measure: risk")))
+    )
     watch = Watch(plain, MODEL, {})
-    with pytest.raises(ConfigError, match="figure: pmin is computed before the first tick"):
-        watch.set_policy("apart", {"figure": "pmin"})
+    with pytest.raises(
+        ConfigError, match="risk_measure: min_risk is computed before the first tick"
+    ):
+        watch.set_policy("apart", {"risk_measure": "min_risk"})
     other = Watch(COMPILED, MODEL, {})
     other.set_policy("apart", {"act": 0.99})
     assert row(other, 0, 0, 1).level == Level.WARN
