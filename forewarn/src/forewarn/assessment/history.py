@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty
 from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
+from forewarn.monitoring.violation_facts import violation_values
 from forewarn.signals.clock import Clock, horizon_ticks
 from forewarn.states.condition import Condition
 
@@ -146,6 +147,9 @@ class History:
         Ticks with a failure, for each place (a topic or a signal).
     reasons : dict
         The first reason given for a failure of each place.
+    seen : dict
+        For each violation that counts, by property and tick: the signals that the property reads,
+        with their values.
     """
 
     def __init__(self, monitor: Monitor) -> None:
@@ -158,6 +162,7 @@ class History:
         self.stale: Counter[str] = Counter()
         self.failures: Counter[str] = Counter()
         self.reasons: dict[str, str] = {}
+        self.seen: dict[tuple[str, int], dict[str, Any]] = {}
 
     def __len__(self) -> int:
         """Return the number of ticks."""
@@ -180,6 +185,10 @@ class History:
         self._states.extend((place,) * times)
         for columns, prop in zip(self._columns, verdict.properties, strict=True):
             columns.add(prop, verdict.values, times)
+        for compiled, prop in zip(self._monitor.properties, verdict.properties, strict=True):
+            if prop.counted:
+                found = violation_values(self._monitor, compiled, verdict)
+                self.seen[prop.name, verdict.tick] = found
         for signal in verdict.stale:
             self.stale[signal.name] += times
         for failure in verdict.failures:

@@ -247,6 +247,7 @@ def _event_records(monitor: Monitor, run: RecordedRun) -> list[dict[str, Any]]:
                 "alert_tick": violation.alert,
                 "lead": violation.lead,
                 "outcome": violation.outcome,
+                "values": run.history.seen.get((violation.name, violation.tick), {}),
                 **_answered(violation),
             }
             for violation in events.violations

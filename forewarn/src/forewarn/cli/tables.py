@@ -19,6 +19,7 @@ from forewarn.assessment.results import (
 from forewarn.cli.common import lasting, share
 from forewarn.cli.output import Output
 from forewarn.monitoring.step import Monitor
+from forewarn.monitoring.violation_facts import in_words
 from forewarn.signals.clock import Clock
 
 #: Characters from which on a state is shown as what changed.
@@ -88,10 +89,11 @@ def _cells(monitor: Monitor, run: RecordedRun, event: Alert | Violation, state: 
     if isinstance(event, Violation):
         alert, outcome = event.answer, event.outcome
         tick, kind, lead = event.tick, "VIOLATION", lasting(event.lead, clock)
+        values = in_words(run.history.seen.get((event.name, tick), {}))
     else:
         alert, outcome = event, event.outcome.value
-        tick, kind, lead = event.start, "alert", ""
-    remark, lasts, risk = [outcome], "", ""
+        tick, kind, lead, values = event.start, "alert", "", ""
+    remark, lasts, risk = [outcome, *filter(None, [values])], "", ""
     if alert is not None:
         lasts = clock.say(clock.duration(alert.end - alert.start + 1), ".1f")
         risk = "" if alert.peak != alert.peak else f"{alert.peak:.3f}"

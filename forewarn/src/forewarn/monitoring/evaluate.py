@@ -20,6 +20,7 @@ from forewarn.monitoring.intervention import (
 from forewarn.monitoring.mutes import Mutes
 from forewarn.monitoring.risk_rows import RiskRow, risk_rows
 from forewarn.monitoring.shielding import Advice, advise_action
+from forewarn.monitoring.violation_facts import violation_facts
 from forewarn.states.plan_signals import verdicts
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def evaluate(monitor: Monitor, chains: Chains, memory: Memory, snapshot: Snapsho
         request = request if advice is None else request.with_advice(advice)
         said = verdicts(monitor.spec, monitor.abstraction.signals, verdict.values)
         facts = tuple(f"{name}: {text}" for name, text in said.items() if text)
+        facts += violation_facts(monitor, verdict, request.property)
         facts += risk_facts(monitor, verdict, request.property)
         facts += danger_facts(monitor.abstraction, state.past, verdict.values)
         facts += tuple(prop.held for prop in verdict.properties if prop.held)

@@ -7,6 +7,7 @@ from forewarn.assessment.published import LiveEvent
 from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.results import elapsed, state_name
 from forewarn.monitoring.step import Monitor
+from forewarn.monitoring.violation_facts import in_words
 from forewarn.reports.page import absent, escape, table
 from forewarn.reports.states import state_cell
 
@@ -67,6 +68,9 @@ def event_row(
         picture,
     )
     state = state_cell(state_name(monitor, run, tick))
+    if isinstance(event, Violation):
+        values = in_words(run.history.seen.get((event.name, tick), {}))
+        state += f"<div>{escape(values)}</div>" if values else ""
     return [when, escape(event.name), tag, lead, *of_alert, state]
 
 
