@@ -27,6 +27,7 @@ from forewarn.states.danger.fit import DangerFit
 from forewarn.states.plan_signals import plan_readers
 
 if TYPE_CHECKING:
+    from forewarn.cli.validate_tools import Schemas
     from forewarn.models.counts import CountModel
 
 DESCRIPTION = """\
@@ -56,6 +57,7 @@ class Options:
     files: list[Path]
     bags: list[Path]
     model: Path | None
+    tools: Path | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,16 +76,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-m", "--model", type=Path, metavar="FILE", help="check that this model fits"
     )
+    parser.add_argument(
+        "--tools",
+        type=Path,
+        metavar="FILE",
+        help="check tools and arguments that rules name against the JSON schemas of an agent's "
+        "tools, as MCP, OpenAI or Anthropic write them",
+    )
 
 
 def run(options: Options, output: Output) -> int:
     """Check every file and print all findings."""
     bags = _existing(options.bags)
+    tools = None if options.tools is None else _tools(options.tools)
     document = {}
     worst = 0
     for file in options.files:
         # Several recordings may have the same to say.
-        findings = list(dict.fromkeys(check_file(file, bags, options.model)))
+        findings = list(dict.fromkeys(check_file(file, bags, options.model, tools)))
         for finding in findings:
             output.say(f"{finding.severity}: {finding.text}")
         errors = sum(finding.severity == "error" for finding in findings)
@@ -98,7 +108,9 @@ def run(options: Options, output: Output) -> int:
     return worst
 
 
-def check_file(file: Path, bags: list[Path], model: Path | None) -> Iterator[Finding]:
+def check_file(
+    file: Path, bags: list[Path], model: Path | None, tools: Schemas | None = None
+) -> Iterator[Finding]:
     """Yield all findings about one monitor file."""
     opened = cache(_open)
     try:
@@ -111,6 +123,10 @@ def check_file(file: Path, bags: list[Path], model: Path | None) -> Iterator[Fin
     except InputError as error:
         yield from error_findings(error)
         return
+    if tools is not None:
+        from forewarn.cli.validate_tools import against_tools
+
+        yield from against_tools(compiled.spec, tools)
     yield from _unused(compiled)
     yield from _properties(compiled)
     if (box := compiled.spec.black_box) is not None:
@@ -130,6 +146,12 @@ def check_file(file: Path, bags: list[Path], model: Path | None) -> Iterator[Fin
         from forewarn.cli.validate_model import against_model
 
         yield from against_model(compiled, path, opened(path))
+
+
+def _tools(path: Path) -> Schemas:
+    from forewarn.cli.validate_tools import read_tools
+
+    return read_tools(path)
 
 
 def _existing(bags: list[Path]) -> list[Path]:
