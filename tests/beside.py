@@ -23,7 +23,7 @@ from forewarn_ros.status import Severity
 MONITOR = """
 version: 1
 rate: 10
-startup: 0.3
+startup_grace: 0.3
 mode: act
 model: model.json
 bounds: {kind: none}

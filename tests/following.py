@@ -8,7 +8,7 @@ from pathlib import Path
 
 MONITOR = """
 rate: 10
-startup: 0
+startup_grace: 0
 signals:
   gap: {timeout: 1}
   speed: {timeout: 1}

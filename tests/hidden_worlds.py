@@ -36,7 +36,7 @@ TICKS = 100
 KINDS = 5
 TEXT = f"""
 rate: 1
-startup: 0
+startup_grace: 0
 signals: {{v: {{timeout: never}}}}
 predicates: {{{", ".join(f"{atom}: v > {i}" for i, atom in enumerate(ATOMS))}}}
 terminal: {{crash: v < 0}}

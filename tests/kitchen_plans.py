@@ -13,7 +13,7 @@ rules:
 """
 MONITOR = """\
 rate: 10
-startup: 0
+startup_grace: 0
 mode: act
 signals:
   objection:

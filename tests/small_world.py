@@ -25,7 +25,7 @@ TYPES = {ODOMETRY: "nav_msgs/msg/Odometry", DISTANCE: "std_msgs/msg/Float32"}
 MONITOR = """\
 version: 1
 rate: 10
-startup: 1.0
+startup_grace: 1.0
 signals:
   speed:
     topic: /world/odometry

@@ -6,7 +6,7 @@ import numpy as np
 
 FORBIDS_A_CRASH = """
 rate: 1
-startup: 0
+startup_grace: 0
 signals: {x: {timeout: never}}
 predicates: {near: x < 2}
 terminal: {crash: x < 0}

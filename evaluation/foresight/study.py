@@ -129,7 +129,7 @@ def stacked(question: Question, variables: Sequence[str], path: Path) -> Path:
     content["danger"] = {"danger": {"for": question.name, "from": list(variables), "history": 1.0}}
     content.setdefault("properties", {}).setdefault(question.name, {})["estimator"] = "auto"
     if question.groups is not None:
-        together = {"together": "group", "groups": str(question.groups.resolve())}
+        together = {"group_by": "group", "group_source": str(question.groups.resolve())}
         content["learning"] = {**content.get("learning", {}), **together}
     path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
     return path

@@ -91,7 +91,7 @@ def answer(
 
 
 def together(passes: Iterable[tuple[Pass, Any]], table: Path) -> Path:
-    """Write which runs belong together, as ``learning: {together: group}`` reads it.
+    """Write which runs belong together, as ``learning: {group_by: group}`` reads it.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from typing import Any
 MONITOR = """\
 version: 1
 rate: {rate}
-startup: 120
+startup_grace: 120
 signals:
   speed:
     channel: /apollo/canbus/chassis

@@ -28,7 +28,7 @@ START_NS = 1_638_179_450_000_000_000
 MONITOR = """\
 version: 1
 rate: 10
-startup: 120
+startup_grace: 120
 signals:
   speed: {channel: /apollo/canbus/chassis, message: apollo.canbus.Chassis, value: speed_mps}
   x: {channel: /apollo/localization/pose, message: apollo.localization.LocalizationEstimate,

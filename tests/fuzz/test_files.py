@@ -24,8 +24,8 @@ from forewarn.states.vocabulary import Vocabulary
 MONITOR = """\
 version: 1
 rate: 10
-time: arrival
-startup: 1.0
+timestamp_source: arrival
+startup_grace: 1.0
 signals:
   speed: {topic: /odom, type: nav_msgs/msg/Odometry, value: twist.twist.linear.x, timeout: 0.5}
   xs: {topic: /scan, type: sensor_msgs/msg/LaserScan, value: "[r for r in ranges]", timeout: 0.5}
@@ -49,7 +49,7 @@ properties:
     hold: 0.2
     intervention: COMFORTABLE_STOP
     escalation: [{after: 1.0, action: EMERGENCY_STOP}]
-learning: {alpha: sparse, candidates: observed, end: drop}
+learning: {alpha: sparse, candidates: observed, recording_end: drop}
 mode: observe
 """
 WORDS = (

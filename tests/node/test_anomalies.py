@@ -21,7 +21,7 @@ BY_STEPS = (
     .replace("timeout: 0.5", "timeout: 1000")
     .replace("hold: 0.2", "hold: 2")
     + "action: \"'brake' if speed < 2.9 else 'go'\"\n"
-    + "learning: {end: drop}\nmode: act\n"
+    + "learning: {recording_end: drop}\nmode: act\n"
 )
 
 

@@ -89,7 +89,7 @@ def test_a_failed_activation_leaves_nothing_behind(
 def _gating(make: Make, probe: Probe, tmp_path: Path) -> MonitorNode:
     """Return a node that ticks, and acts by the gate."""
     config = tmp_path / "monitor.yaml"
-    text = MONITOR.replace("startup: 1.0", "startup: 1000")  # it is given no data
+    text = MONITOR.replace("startup_grace: 1.0", "startup_grace: 1000")  # it is given no data
     config.write_text(f"{text}mode: act\n{GATED}\n")
     node = make(config=str(config), mode="act")
     node.trigger_configure()

@@ -29,7 +29,7 @@ BEFORE = "  brake:\n"
 AFTER = f"{BEFORE}    risk_measure: expected\n    estimator: shrunk\n"
 TEXT = f"""{MONITOR.replace(BEFORE, AFTER)}
 danger: {{nearing: {{for: brake, from: [speed, distance], history: 0.4}}}}
-noise: {{close: 0.05}}
+observation_error: {{close: 0.05}}
 bounds: {{samples: 40}}
 """
 

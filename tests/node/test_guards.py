@@ -26,7 +26,7 @@ pytestmark = pytest.mark.ros
 MONITOR = """\
 version: 1
 rate: 10
-startup: 0
+startup_grace: 0
 mode: act
 signals:
   wanted: {topic: /run_step/goal, type: forewarn_msgs/action/RunStep_Goal, value: action,

@@ -79,7 +79,7 @@ def test_a_topic_that_nobody_publishes_is_an_error_once_the_start_is_over(
 
 def test_stamps_of_another_clock_are_told(start: Start, probe: Probe, tmp_path: Path) -> None:
     config = tmp_path / "monitor.yaml"
-    config.write_text(f"{MONITOR}time: stamp\n")
+    config.write_text(f"{MONITOR}timestamp_source: header\n")
     process = start(config=str(config), model="")
     probe.say(ODOMETRY, 1.0)
     told = f"{ODOMETRY}: its stamps are 0, as if nobody sets them"

@@ -43,7 +43,9 @@ def test_a_tree_grows_beside_the_monitor_and_is_taken_into_use_whole(
         assert probe.change("configure") and probe.change("activate")
         again = probe.call(LoadModel, "load_model", path=str(model))
         assert again.success and again.model_digest == load_model(model).fingerprint
-    assert len(load_model(model).grown_from) == len(list((tmp_path / "monitor.regrown").iterdir()))
+    assert len(load_model(model).state_source_provenance) == len(
+        list((tmp_path / "monitor.regrown").iterdir())
+    )
 
 
 def test_what_cannot_be_grown_is_said_before_the_start(world: Path, tmp_path: Path) -> None:

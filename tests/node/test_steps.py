@@ -24,7 +24,7 @@ BY_STEPS = (
 BY_NAME = """\
 version: 1
 clock: steps
-startup: 0
+startup_grace: 0
 signals: {errors: {}}
 predicates: {stuck: errors >= 3}
 properties: {free: {formula: always(not stuck), horizon: 4, hold: 0}}

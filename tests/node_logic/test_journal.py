@@ -21,7 +21,7 @@ from monitor_node.journal import FORMAT, Journal
 
 TEXT = """
 rate: 10
-startup: 0
+startup_grace: 0
 signals: {a: {timeout: never}, b: {timeout: never}}
 predicates: {pa: a, pb: b}
 properties: {rule: {formula: "always(pa implies eventually[0:0.5](pb))", horizon: 1.0}}
@@ -271,7 +271,7 @@ def test_an_alert_that_cannot_be_read_is_an_error_until_somebody_looks(
 
 def test_an_alert_of_steps_goes_on_though_nobody_knows_how_many_were_missed(tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    steps = ACTING.replace("rate: 10", "clock: steps").replace("startup: 0\n", "")
+    steps = ACTING.replace("rate: 10", "clock: steps").replace("startup_grace: 0\n", "")
     steps = steps.replace("0:0.5", "0:5").replace("horizon: 1.0", "horizon: 10")
     left_alerting(path, steps, "steps")
     journal, after = Journal(path, 60.0), acting(steps, "steps")

@@ -103,7 +103,7 @@ def write_drive(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("time", ["", "time: stamp\nsettle: 0.05\n"])
+@pytest.mark.parametrize("time", ["", "timestamp_source: header\nsettle: 0.05\n"])
 def test_a_pose_in_lock_step_is_what_replay_gives(
     start: Callable[..., Process], probe: Probe, installed: None, config: Path, time: str
 ) -> None:

@@ -66,7 +66,7 @@ def test_header_stamps_in_lock_step(
     start: Start, probe: Probe, world: Path, tmp_path: Path
 ) -> None:
     config, record = tmp_path / "stamped.yaml", tmp_path / "record.mcap"
-    config.write_text(MONITOR + "time: stamp\nsettle: 0.05\n")
+    config.write_text(MONITOR + "timestamp_source: header\nsettle: 0.05\n")
     process = start(config=str(config), model="", use_sim_time=True, record=str(record))
     play(probe, bag=str(world / "bag.mcap"), lockstep=True, rate=0.0)
     expected = offline(config, None, world / "bag.mcap")
@@ -103,7 +103,7 @@ def ages_at_ticks(bag: Path, topic: str) -> list[tuple[int, int]]:
     ]
 
 
-@pytest.mark.parametrize("time", ["", "time: stamp\nsettle: 0.05\n"])
+@pytest.mark.parametrize("time", ["", "timestamp_source: header\nsettle: 0.05\n"])
 def test_timeouts_that_end_between_ticks_in_lock_step(
     start: Start, probe: Probe, world: Path, tmp_path: Path, time: str
 ) -> None:

@@ -275,7 +275,7 @@ def _starting(runtime: Runtime, topic_input: Input) -> bool:
     """Tell whether nothing has come for the good reason that it had no time to."""
     last, spec = runtime.pacer.last, runtime.watch.spec
     waited = 0.0 if last is None else runtime.pacer.clock.duration(last - runtime.pacer.first)
-    return not topic_input.received and waited < spec.startup
+    return not topic_input.received and waited < spec.startup_grace
 
 
 def _stale(runtime: Runtime) -> dict[str, str]:

@@ -19,7 +19,7 @@ from forewarn.monitoring.live_session import Watch
 
 TEXT = """
 rate: 10
-startup: 0
+startup_grace: 0
 signals: {near: {timeout: never}, stopped: {timeout: never}}
 predicates: {a: near, b: stopped}
 properties:

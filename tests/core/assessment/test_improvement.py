@@ -26,7 +26,7 @@ from forewarn.states.vocabulary import Vocabulary
 
 TEXT = """
 rate: 10
-startup: 0
+startup_grace: 0
 bounds: {kind: none}
 signals: {gap: {timeout: never}, hum: {timeout: 0.25}}
 predicates: {close: gap < 5}

@@ -40,7 +40,7 @@ from forewarn.signals.snapshots import Snapshot
 HORIZON = 4
 TEXT = """
 rate: 1
-startup: 0
+startup_grace: 0
 signals:
   {{x: {{timeout: never}}, y: {{timeout: never}},
     active: {{timeout: never}}, ours: {{timeout: never}}}}

@@ -235,7 +235,7 @@ def broken_promises(unit: Unit, together: int) -> float:
     """Return how often the true miss rate of the highest proven threshold exceeds the promise.
 
     Scores before violations are uniform in (0, 1), so a threshold t misses the share t. Those of
-    one run are `together` times the same: the worst dependence.
+    one run are `group_by` times the same: the worst dependence.
     """
     generator = np.random.default_rng(2021)
     goal = a_goal(1.0, miss_rate=ALPHA, confidence=1 - DELTA, unit=unit)

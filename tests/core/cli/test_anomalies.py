@@ -159,9 +159,9 @@ def test_nothing_but_a_calibration_is_written_over(forewarn, folder, tmp_path):
 
 
 def test_a_run_that_ends_too_early_is_told_where_ends_count(forewarn, folder, tmp_path):
-    """With `end: absorb` the end is an outcome; a run that crashed has the label of no end."""
+    """With `recording_end: absorb` the end is an outcome; a crashed run has no end label."""
     config, model = tmp_path / "monitor.yaml", tmp_path / "model.json"
-    config.write_text(SPEC + "learning: {end: absorb}\n")
+    config.write_text(SPEC + "learning: {recording_end: absorb}\n")
     forewarn("learn", folder / "past.jsonl", "-c", config, "-o", model)
     cut = write(tmp_path / "cut.jsonl", [normal(random.Random(9), "cut")[:3]])
     found = forewarn(

@@ -127,7 +127,12 @@ def test_recordings_are_added_to_the_same_fit_only(
     both = load_model(grown)
     assert both.danger == model.danger and both.digest == model.digest
     assert int(both.counts.sum()) > int(model.counts.sum())
-    assert len(model.grown_from) == len(both.grown_from) == 16 < len(both.provenance)
+    assert (
+        len(model.state_source_provenance)
+        == len(both.state_source_provenance)
+        == 16
+        < len(both.provenance)
+    )
     other = tmp_path / "other.json"
     traces = sorted((world / "train").glob("*.jsonl"))[:14]
     fitted = forewarn("learn", *traces, "-c", config, "-o", other, "-j1", "--store", store)

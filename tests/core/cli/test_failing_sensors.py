@@ -97,5 +97,5 @@ def test_a_scanner_that_says_the_same_again_and_again_becomes_unknown(tmp_path: 
     by_arrival = known(tmp_path, "")
     assert by_arrival["nearest"] == [*range(50)]  # which is why there are two ways to say so
     assert by_arrival["live"] == [*range(1, 26)]
-    by_stamp = known(tmp_path, "time: stamp")
+    by_stamp = known(tmp_path, "timestamp_source: header")
     assert by_stamp["nearest"] == [*range(26)]

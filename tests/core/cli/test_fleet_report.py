@@ -58,7 +58,7 @@ def test_rates_are_those_of_a_replay(
     which = ("-c", given / "monitor.yaml", "-m", given / "model.json")
     page = tmp_path / "fleet.html"
     arguments = ("report", given / "r*" / "*.jsonl", *which, "-o", page, "--fleet")
-    grouped = ("--group-by", "robot", "--groups", "{robot}/*")
+    grouped = ("--group-by", "robot", "--group-source", "{robot}/*")
     found = run(capsys, *arguments, *grouped, "-n", 0)
     assert [group["name"] for group in found["groups"]] == ["all", "robot=r0", "robot=r1"]
     seen = 0
@@ -106,7 +106,7 @@ def test_each_recording_is_opened_once(
         "-o",
         tmp_path / "fleet.html",
     )
-    grouped = ("--fleet", "--group-by", "robot", "--groups", "{robot}/*")
+    grouped = ("--fleet", "--group-by", "robot", "--group-source", "{robot}/*")
     run(capsys, "report", given / "r*" / "*.jsonl", *which, *grouped)
     assert sorted(opened) == sorted(given.glob("r*/*.jsonl"))
 
@@ -174,7 +174,7 @@ def test_clips_of_messages_are_the_part_of_the_recording(
     [
         (("--group-by", "day"), "--group-by: is of a fleet's page (accepted: --fleet as well)"),
         (("--clips", "clips"), "--clips: is of a fleet's page"),
-        (("--fleet", "--groups", "{robot}/*"), "says what nobody asks for"),
+        (("--fleet", "--group-source", "{robot}/*"), "says what nobody asks for"),
     ],
 )
 def test_options_that_say_nothing_are_errors(

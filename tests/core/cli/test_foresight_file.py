@@ -36,7 +36,7 @@ def test_the_file_to_copy_learns_and_foresees(
     losses = {loss.name: loss.log_loss for loss in estimate.losses}
     assert estimate.asked == "auto" and estimate.scored is not None
     assert losses["score ahead"] < losses["chain"]
-    assert model.grown == (), "no state depends on the score"
+    assert model.state_source_recordings == (), "no state depends on the score"
     kept, verdicts = drive(tmp_path / "kept.jsonl", 100), tmp_path / "verdicts.jsonl"
     replayed = forewarn("replay", kept, "-c", config, "--verdicts", verdicts, "--exit-zero")
     assert replayed.code == 0, replayed.err

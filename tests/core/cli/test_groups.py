@@ -54,7 +54,7 @@ def test_each_group_has_a_model_that_a_monitor_takes(
     given: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config, model = given / "monitor.yaml", tmp_path / "fleet.json"
-    by_robot = ("--group-by", "robot", "--groups", "{robot}/*")
+    by_robot = ("--group-by", "robot", "--group-source", "{robot}/*")
     code, found, _ = run(
         capsys, "learn", given / "r*" / "*.jsonl", "-c", config, "-o", model, *by_robot
     )
@@ -98,7 +98,7 @@ def test_drift_names_what_moved_between_months(
     again, told, _ = run(capsys, *arguments, "--group-by", "month", "-j", "2")
     assert (again, told) == (1, found)
     alike, told, _ = run(capsys, *arguments[:1], given / "r1", *arguments[2:], "--group-by", "half",
-                         "--groups", half(given, tmp_path))  # fmt: skip
+                         "--group-source", half(given, tmp_path))  # fmt: skip
     assert (alike, told["moved"], told["tested"]) == (0, [], 3)
 
 
@@ -112,11 +112,14 @@ def half(given: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--group-by", "robot", "--groups", "{robot}/x/*"), "does not match the pattern"),
+        (("--group-by", "robot", "--group-source", "{robot}/x/*"), "does not match the pattern"),
         (("--group-by", "month", "-o", "/dev/stdout"), "has no files beside it"),
-        (("--groups", "{robot}/*"), "says what nobody asks for (accepted: --group-by as well)"),
+        (
+            ("--group-source", "{robot}/*"),
+            "says what nobody asks for (accepted: --group-by as well)",
+        ),
         (("--group-by", "site"), "site: has no value here"),
-        (("--group-by", "site", "--groups", "none.csv"), "none.csv: cannot be read"),
+        (("--group-by", "site", "--group-source", "none.csv"), "none.csv: cannot be read"),
     ],
 )
 def test_what_cannot_be_grouped_is_an_error(
@@ -144,7 +147,7 @@ def test_every_group_has_a_file_of_its_own_whatever_its_name(
     code, found, _ = run(
         capsys, "learn", *(given / "r1" / f"{i}.jsonl" for i in range(len(odd))), "-c",
         given / "monitor.yaml", "-o", tmp_path / "fleet.json", "--group-by", "robot",
-        "--groups", table,
+        "--group-source", table,
     )  # fmt: skip
     models = {name: Path(told["model"]) for name, told in found["groups"]["models"].items()}
     assert code == 0 and len(models) == len(odd)

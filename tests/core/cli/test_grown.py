@@ -93,17 +93,17 @@ def test_merging_and_refining_forget_no_trace(forewarn, grown, folders, tmp_path
     assert forewarn("merge", other, own, "-o", merged).code == 0
     sound, notes = _asked(forewarn, merged)
     assert not sound and "25 of the 75 recordings" in notes
-    first = set(load_document(grown).data["states"]["grown"])
+    first = set(load_document(grown).data["states"]["state_source_recordings"])
     query = ("--query", "Pmax(broken) <= 0.12", "--leaf-size", "2")
     refined = forewarn("refine", folders[1], "-c", grown, *query, "--write", "--json")
     assert json.loads(refined.out)["written"], "the test needs a tree that is refined"
-    assert set(load_document(grown).data["states"]["grown"]) > first
+    assert set(load_document(grown).data["states"]["state_source_recordings"]) > first
     model = _learned(forewarn, grown, folders[1], tmp_path / "refined.model.json")
     assert not _asked(forewarn, model)[0]
 
 
 def test_a_tree_by_hand_leaves_it_open(forewarn, grown, folders, tmp_path):
-    grown.write_text(re.sub(r"  grown: \[[^]]*\]\n", "", grown.read_text()))
+    grown.write_text(re.sub(r"  state_source_recordings: \[[^]]*\]\n", "", grown.read_text()))
     model = _learned(forewarn, grown, folders[0], tmp_path / "open.model.json")
     sound, notes = _asked(forewarn, model)
     assert sound and "does not tell which recordings its states were learned from" in notes
@@ -112,15 +112,20 @@ def test_a_tree_by_hand_leaves_it_open(forewarn, grown, folders, tmp_path):
 
 def test_the_marks_stay_with_the_counts(forewarn, grown, folders, tmp_path):
     model = load_model(_learned(forewarn, grown, folders[0], tmp_path / "m.model.json"))
-    assert model.grown == tuple(sorted(load_document(grown).data["states"]["grown"]))
-    assert with_states(model, model.states[::-1]).grown == model.grown
-    assert merge_models([model, model]).grown == model.grown
-    assert len(model.grown_from) == 50
+    assert model.state_source_recordings == tuple(
+        sorted(load_document(grown).data["states"]["state_source_recordings"])
+    )
+    assert (
+        with_states(model, model.states[::-1]).state_source_recordings
+        == model.state_source_recordings
+    )
+    assert merge_models([model, model]).state_source_recordings == model.state_source_recordings
+    assert len(model.state_source_provenance) == 50
 
 
 def test_what_would_be_written_is_shown_without_all_marks(forewarn, config, folders):
     command = ("abstract", folders[0], "-c", config, "--leaves", 2)
-    assert "+  grown: [\n+    ...\n+  ]\n" in forewarn(*command).out
+    assert "+  state_source_recordings: [\n+    ...\n+  ]\n" in forewarn(*command).out
     change = json.loads(forewarn(*command, "--json").out)["diff"]
     assert len(re.findall('"[0-9a-f]{12}"', change)) == 50
 
@@ -132,12 +137,14 @@ def test_predicates_are_made_by_nobody_s_traces(forewarn, config, folders, tmp_p
     assert sound and "made the states" not in notes and "learned from" not in notes
 
 
-@pytest.mark.parametrize("grown_from", [[7], [""], "ab", [["ab"]]])
-def test_marks_that_are_none_are_refused(forewarn, grown, folders, tmp_path, grown_from):
+@pytest.mark.parametrize("state_source_provenance", [[7], [""], "ab", [["ab"]]])
+def test_marks_that_are_none_are_refused(
+    forewarn, grown, folders, tmp_path, state_source_provenance
+):
     path = _learned(forewarn, grown, folders[1], tmp_path / "m.model.json")
     content = json.loads(path.read_text())
     del content["checksum"]
-    content["grown"] = grown_from
+    content["state_source_recordings"] = state_source_provenance
     path.write_text(json.dumps({**content, "checksum": _checksum(content)}))
     found = forewarn("check", path, QUERY)
-    assert found.code == 2 and "grown" in found.err
+    assert found.code == 2 and "state_source_recordings" in found.err

@@ -19,7 +19,7 @@ MONITOR = """\
 # It knows how near it is, and not whether it comes nearer.
 version: 1
 rate: 10
-startup: 0
+startup_grace: 0
 signals:
   gap: {timeout: never, unit: m}   # from the scanner
   hum: {timeout: never}
@@ -98,16 +98,16 @@ def test_paths_lead_to_the_same_files_from_another_folder(
     (tmp_path / "here" / "days.csv").write_text("recording,day\n" + days)
     config.write_text(
         f"{MONITOR}include: [laws.yaml]\nmodel: ./m.json   # learned in May\n"
-        "learning: {together: day, groups: days.csv}\n"
+        "learning: {group_by: day, group_source: days.csv}\n"
         f"black_box: {{folder: {tmp_path / 'seen'}}}\n"
     )
     asked = ("init", "--improve", config, bags, "--most", 1, "--tries", 8)
     result = forewarn(*asked, "-o", better)
     assert result.code == 0, result.err
     spec = load_spec(better)
-    assert spec.model_path is not None and spec.learning.groups is not None
+    assert spec.model_path is not None and spec.learning.group_source is not None
     assert spec.model_path.resolve() == tmp_path / "here" / "m.json"
-    assert spec.beside(spec.learning.groups).resolve() == tmp_path / "here" / "days.csv"
+    assert spec.beside(spec.learning.group_source).resolve() == tmp_path / "here" / "days.csv"
     assert spec.black_box is not None and spec.black_box.folder == str(tmp_path / "seen")
     assert 'model: "../../here/m.json"   # learned in May\n' in better.read_text()
     assert 'include: ["../../here/laws.yaml"]\n' in better.read_text()
@@ -121,7 +121,7 @@ def test_paths_lead_to_the_same_files_from_another_folder(
          'include: [{file: "../a/laws.yaml", properties: [p]}]\n'),
         ("shapes: {b: {file: $MAP/b.bin}, c: {file: c.bin}}\n",
          'shapes: {b: {file: $MAP/b.bin}, c: {file: "../a/c.bin"}}\n'),
-        ("learning: {groups: 'bags/{robot}/*'}\n", "learning: {groups: 'bags/{robot}/*'}\n"),
+        ("learning: {group_source: 'bags/{robot}/*'}\n",) * 2,
         ("model: /m.json\nanomaly:\n  file: ~/a\n", "model: /m.json\nanomaly:\n  file: ~/a\n"),
         ("signals: {p: {rules: \"r ü.yaml\"}}\nmodel: ../m.json\n",
          'signals: {p: {rules: "../a/r ü.yaml"}}\nmodel: "../m.json"\n'),
@@ -156,7 +156,7 @@ def test_groups_and_copies_of_recordings_are_heeded(
     config, copy = tmp_path / "monitor.yaml", tmp_path / "copy.jsonl"
     rows = [f"{path.name},{i // 4}" for i, path in enumerate(sorted(bags.iterdir()))]
     (tmp_path / "days.csv").write_text("recording,day\n" + "\n".join(rows) + "\n")
-    config.write_text(MONITOR + "learning: {together: day, groups: days.csv}\n")
+    config.write_text(MONITOR + "learning: {group_by: day, group_source: days.csv}\n")
     asked = ("init", "--improve", config)
     result = forewarn(*asked, bags, "--most", 1, "--tries", 4, "--json", "-q")
     assert result.code == 0, result.err

@@ -132,7 +132,9 @@ def test_runs_that_end_well_count_against_those_that_fail(forewarn, config, tmp_
             lines.append({**run, "done": end == "success", "crashed": end == "failure"})
     trace, model = tmp_path / "runs.jsonl", tmp_path / "model.json"
     trace.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    config.write_text(TWO_ENDS + f"learning: {{end: {'absorb' if ends == 'absorb' else 'drop'}}}\n")
+    config.write_text(
+        TWO_ENDS + f"learning: {{recording_end: {'absorb' if ends == 'absorb' else 'drop'}}}\n"
+    )
     # Held out are runs of both kinds; they do not count.
     held_out = tmp_path / "held_out.jsonl"
     held_out.write_text(trace.read_text().replace('"x": 0', '"x": 1'))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from learned_runs import SPEC, record
 
-BY_ROBOT = "learning: {together: robot, groups: '{robot}/*'}\n"
+BY_ROBOT = "learning: {group_by: robot, group_source: '{robot}/*'}\n"
 BOUND = ("--query", "Pmax(fire) <= 0.3")
 
 
@@ -54,7 +54,7 @@ def test_the_number_of_leaves_is_chosen_on_groups_that_were_left_out(forewarn, c
     assert together["sizes"] == by_signal["sizes"] != alone["sizes"]
     assert "120 recordings in 4 groups of robot: those of a group are" in forewarn(*command).err
     twice = forewarn(*command, "--group", "robot")
-    assert twice.code == 2 and "learning.together" in twice.err and "one of them" in twice.err
+    assert twice.code == 2 and "learning.group_by" in twice.err and "one of them" in twice.err
 
 
 def test_one_group_chooses_no_number_of_leaves(forewarn, config, robots):

@@ -106,7 +106,7 @@ def test_a_record_of_calibrated_risks_replays_to_the_same_bits(
 def test_a_record_of_expected_risks_replays_to_the_same_bits(
     forewarn: Callable[..., Any], write_record: Callable[..., Path], tmp_path: Path
 ) -> None:
-    record = write_record(None, more="noise: {fast: 0.05, nearest: 0.1}\n")
+    record = write_record(None, more="observation_error: {fast: 0.05, nearest: 0.1}\n")
     result = forewarn("verify", record)
     assert result.code == 0, result.out
     assert "600 ticks, all the same bits" in result.out

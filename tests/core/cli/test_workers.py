@@ -24,7 +24,7 @@ terminal: {over: x > 2}
 properties:
   calm: {formula: always(not over), horizon: 2, estimator: auto}
   slow: {formula: always(not (high and fast)), horizon: 1, risk_measure: expected}
-noise: {high: 0.05}
+observation_error: {high: 0.05}
 bounds: {kind: credible}
 """
 

@@ -152,4 +152,4 @@ def test_steps_have_no_way_out() -> None:
     gate = escape(f"turn: {WAY % '0.1'}").replace("input:", "monitor_timeout: 1, input:")
     text = text.replace("horizon: 1.0", "horizon: 5")
     with pytest.raises(ConfigError, match=r"actuators.twist.escape: the clock is steps"):
-        parse_spec(parse_document(f"{text}startup: 0\nactuators: {gate}\n", Path("m.yaml")))
+        parse_spec(parse_document(f"{text}startup_grace: 0\nactuators: {gate}\n", Path("m.yaml")))

@@ -50,8 +50,12 @@ def test_the_rate_is_steps_and_bounds_are_too(tmp_path: Path) -> None:
         ("[0:3]", "[0:3 s]", ["properties.cool.formula", "3 s", "bounds in steps"]),
         ("[0:3]", "[0:1.5]", ["properties.cool.formula", "1.5 steps", "whole number"]),
         ("clock: steps", "clock: steps\nrate: 10", ["rate", "10", "no rate", "without rate"]),
-        ("clock: steps", "clock: steps\nstartup: 0.5", ["startup", "0.5"]),
-        ("clock: steps", "clock: steps\ntime: stamp", ["time", "stamp", "arrival"]),
+        ("clock: steps", "clock: steps\nstartup_grace: 0.5", ["startup_grace", "0.5"]),
+        (
+            "clock: steps",
+            "clock: steps\ntimestamp_source: header",
+            ["timestamp_source", "header", "arrival"],
+        ),
         ("clock: steps", "clock: steps\nsettle: 1", ["settle", "1"]),
         ("clock: steps", "clock: steps\nstep: /odom", ["step", "/odom", "no signal"]),
         ("clock: steps", "clock: steps\nlearning: {refresh: 2.5}", ["learning.refresh", "2.5"]),
@@ -103,7 +107,7 @@ def test_a_parameter_may_not_bring_seconds_in(tmp_path: Path) -> None:
 
 def test_every_duration_of_the_logic_is_checked(tmp_path: Path) -> None:
     found = {path[-1] for path, _ in durations(load_spec(written(tmp_path, GOOD)))}
-    assert found == {"startup", "refresh", "timeout", *OF_PROPERTIES}
+    assert found == {"startup_grace", "refresh", "timeout", *OF_PROPERTIES}
     # A number that may be a duration has to be known as one, or as something else.
     others = {"out_of_model_speed", "speed_limit", "enter", "exit"}
     numbers = {

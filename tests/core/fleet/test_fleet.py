@@ -190,7 +190,7 @@ def test_groups_and_the_report_of_a_cluster_are_those_of_this_process(
     found = []
     for name, on in (("there", ("--on", scheduler.found)), ("here", ("-j", 1))):
         model, page = tmp_path / f"{name}.json", tmp_path / f"{name}.html"
-        groups = ("--group-by", "robot", "--groups", "{robot}-*")
+        groups = ("--group-by", "robot", "--group-source", "{robot}-*")
         told = fleet.learned(given.url, "-c", given.config, "-o", model, *groups, *on)["groups"]
         paths = [one.pop("model") for one in told["models"].values()]
         result = fleet.forewarn(

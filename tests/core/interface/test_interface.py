@@ -40,7 +40,7 @@ predicates: {{high: level > 2, odd: kind == 'odd'}}
 TICKS = f"""\
 version: 1
 rate: 2
-startup: 0
+startup_grace: 0
 signals: {{level: {{timeout: 1.2}}, kind: {{default: plain, timeout: 3}}}}
 predicates: {{high: level > 2, odd: kind == 'odd'}}
 {RULE}"""

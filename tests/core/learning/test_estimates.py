@@ -56,7 +56,7 @@ from forewarn.states.vocabulary import Vocabulary
 
 TEXT = """
 rate: 1
-startup: 0
+startup_grace: 0
 signals:
   x: {{timeout: never}}
   y: {{timeout: never}}

@@ -43,7 +43,7 @@ TEXT = (
     FORBIDS_A_CRASH
     + """\
 properties: {p: {formula: always(not crash), horizon: 5, estimator: auto}}
-learning: {together: trial, groups: trials.csv}
+learning: {group_by: trial, group_source: trials.csv}
 """
 )
 
@@ -151,9 +151,9 @@ def test_a_recording_without_a_value_is_refused(world: Path) -> None:
 @pytest.mark.parametrize(
     ("learning", "key"),
     [
-        ("{together: 'a b'}", "learning.together"),
-        ("{together: a, groups: '{a}/{a}'}", "learning.groups"),
-        ("{groups: trials.csv}", "line 9: learning"),
+        ("{group_by: 'a b'}", "learning.group_by"),
+        ("{group_by: a, group_source: '{a}/{a}'}", "learning.group_source"),
+        ("{group_source: trials.csv}", "line 9: learning"),
     ],
 )
 def test_what_cannot_be_is_refused_by_its_key(learning: str, key: str) -> None:
@@ -284,7 +284,7 @@ def test_a_guarantee_counts_groups_and_wants_groups_that_the_model_does_not_know
         assert "other00.jsonl" in told
         assert "learned from other recordings of its group 'trial=t0'" in told
     code, _, told = forewarn(*tune, *new, "--blocks", "10")
-    assert code == 2 and "learning.together: blocks of recordings that belong together" in told
+    assert code == 2 and "learning.group_by: blocks of recordings that belong together" in told
     own, other = ([path for path in new if path.name.startswith(by)] for by in ("one", "other"))
     code, _, told = forewarn("learn", *old, "-o", model, "--calibrate", *own)
     assert code == 0, told

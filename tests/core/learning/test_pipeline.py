@@ -119,7 +119,7 @@ def test_what_a_constraint_excludes_is_reported_not_learned(tmp_path: Path) -> N
 
 def test_the_end_of_a_recording_can_be_a_state(tmp_path: Path) -> None:
     path = series(tmp_path / "a.jsonl", [-1, 1])
-    spec = compiled("learning: {end: absorb}\n")
+    spec = compiled("learning: {recording_end: absorb}\n")
     assert transitions(learn([path], spec.spec, spec.abstraction)) == {
         ("0", "1"): 1,
         ("1", "!end"): 1,

@@ -38,7 +38,7 @@ properties:
     horizon: {horizon}
     estimator: lagged
     thresholds: {{act: {act}}}
-learning: {{end: {end}}}
+learning: {{recording_end: {end}}}
 """
 
 

@@ -22,7 +22,7 @@ from forewarn.monitoring.risk_rows import RiskRow
 
 TEXT = """
 rate: 10
-startup: 0
+startup_grace: 0
 bounds: {kind: credible, confidence: 0.9}
 signals: {near: {timeout: 0.2}, doing: {timeout: 0.2}, end: {timeout: never, default: 0.0}}
 predicates: {p: near}

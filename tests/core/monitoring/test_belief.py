@@ -25,11 +25,11 @@ from forewarn.signals.snapshots import Snapshot
 
 TEXT = """
 rate: 10
-startup: 0
+startup_grace: 0
 bounds: {kind: none}
 signals: {near: {timeout: 0.2}, wet: {timeout: 0.2}}
 predicates: {p: near, q: wet}
-noise: {p: 0.05}
+observation_error: {p: 0.05}
 properties:
   apart:
     formula: always(p implies eventually[0:0.2](q))
@@ -77,7 +77,7 @@ def test_one_wrong_reading_alerts_the_estimate_and_not_the_expected_risk():
     assert row(watch, 21, 0.0).expected < 0.3, "it was a wrong reading"
     rows = [row(watch, tick, 1.0) for tick in (22, 23, 24)]
     assert rows[-1].level == Level.ACT and rows[-1].expected > 0.5, "three of them are none"
-    assert rows[-1].figure == 3
+    assert rows[-1].risk_measure == 3
 
 
 def test_where_all_is_known_it_is_the_estimate():
@@ -185,7 +185,7 @@ def test_a_reading_is_not_counted_twice_where_a_state_remembers_it():
 
 
 def test_expected_is_asked_for_in_the_file_only():
-    plain = TEXT.replace("noise: {p: 0.05}\n", "").replace(
+    plain = TEXT.replace("observation_error: {p: 0.05}\n", "").replace(
         "risk_measure: expected", "risk_measure: risk"
     )
     watch = Watch(compile_spec(parse_spec(parse_document(plain))), MODEL, {})
@@ -196,27 +196,29 @@ def test_expected_is_asked_for_in_the_file_only():
         compile_spec(parse_spec(parse_document(TEXT.replace("expected", "risk")))), MODEL, {}
     )
     asked.set_policy("apart", {"risk_measure": "expected"})
-    assert row(asked, 0, 0.0).figure == 3
+    assert row(asked, 0, 0.0).risk_measure == 3
 
 
 @pytest.mark.parametrize(
     ("noise", "told"),
     [
-        ("{r: 0.1}", r"noise\.r: 'r': no predicate \(accepted: p, q"),
+        ("{r: 0.1}", r"observation_error\.r: 'r': no predicate \(accepted: p, q"),
         ("{p: 0.6}", r"less than or equal to 0\.5"),
         ("{crash: 0.1}", "terminal labels are not read wrongly"),
     ],
 )
 def test_noise_names_predicates(noise: str, told: str):
     text = TEXT.replace("{p: 0.05}", noise).replace(
-        "noise", "terminal: {crash: near > 2}\nnoise", 1
+        "observation_error", "terminal: {crash: near > 2}\nobservation_error", 1
     )
     with pytest.raises(ConfigErrors, match=told):
         compile_spec(parse_spec(parse_document(text)))
 
 
 def test_noise_of_a_signal_of_bins_is_that_of_each_cut():
-    text = TEXT.replace("noise: {p: 0.05}", "bins: {wet: [1, 2]}\nnoise: {wet: 0.1, p: 0}")
+    text = TEXT.replace(
+        "observation_error: {p: 0.05}", "bins: {wet: [1, 2]}\nobservation_error: {wet: 0.1, p: 0}"
+    )
     compiled = compile_spec(parse_spec(parse_document(text)))
     counter = TransitionCounter(compiled.abstraction.vocabulary)
     for tick in range(10):
@@ -224,7 +226,10 @@ def test_noise_of_a_signal_of_bins_is_that_of_each_cut():
     model = build_model(counter, rate=10.0, digest=compiled.abstraction.digest)
     filter_ = build_monitor(compiled, model).filter
     names = compiled.abstraction.vocabulary.predicates
-    assert {names[number]: p for number, p in filter_.noise} == {"wet<1": 0.1, "wet<2": 0.1}
+    assert {names[number]: p for number, p in filter_.observation_error} == {
+        "wet<1": 0.1,
+        "wet<2": 0.1,
+    }
 
 
 def test_each_moment_that_was_seen_counts_once_before_anything_is_read():

@@ -19,7 +19,7 @@ from forewarn.monitoring.policy import Level
 
 TEXT = """
 rate: 10
-startup: 0
+startup_grace: 0
 mode: act
 bounds: {kind: none}
 signals: {near: {timeout: 0.2}, moving: {timeout: never}, hit: {timeout: never}}

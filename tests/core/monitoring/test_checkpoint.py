@@ -26,7 +26,7 @@ from forewarn.monitoring.risk_rows import same_bits
 
 TEXT = """
 rate: 10
-startup: 0
+startup_grace: 0
 signals: {a: {timeout: never}, b: {timeout: never}}
 predicates: {pa: a, pb: b}
 properties:

@@ -23,7 +23,7 @@ WHEN = "behind > 0.5"
 GATE = "twist: {input: /a, output: /b, max_speed: 1, max_turn: 1%s}"
 TEXT = """\
 rate: 10
-startup: 0
+startup_grace: 0
 mode: %s
 signals:
   near: {timeout: 0.25}

@@ -28,7 +28,7 @@ from forewarn.signals.frame_tree import MOST_TRANSFORMS, FrameTree, Transform
 
 TEXT = """\
 rate: 10
-startup: 0
+startup_grace: 0
 signals:
   a: {timeout: 1}
   b: {timeout: 1}

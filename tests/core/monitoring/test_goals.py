@@ -24,7 +24,7 @@ from forewarn.monitoring.session_events import decode, encode
 STRING = installed_message_type("std_msgs/msg/String")
 TEXT = """
 rate: 10
-startup: 0
+startup_grace: 0
 mode: act
 bounds: {kind: none}
 signals:

@@ -27,7 +27,7 @@ from forewarn.states.condition import Condition
 EXIT, HOLD, TICK_NS = 2, 3, 100_000_000
 TEXT = f"""
 rate: 10
-startup: 0
+startup_grace: 0
 mode: act
 bounds: {{kind: none}}
 signals:

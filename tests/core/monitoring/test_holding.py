@@ -21,7 +21,7 @@ from forewarn.monitoring.live_session import Watch
 ACT, RELEASE, EXIT, HOLD = 0.5, 0.25, 2, 4
 TEXT = f"""
 rate: 10
-startup: 0.3
+startup_grace: 0.3
 mode: act
 bounds: {{kind: none}}
 signals: {{near: {{timeout: 0.2}}, slow: {{timeout: never}}}}
@@ -51,7 +51,7 @@ properties:
 
 UNLEARNED = """
 rate: 10
-startup: 0
+startup_grace: 0
 mode: act
 signals: {near: {timeout: 0.2}}
 predicates: {p: near}

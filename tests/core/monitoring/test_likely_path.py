@@ -15,7 +15,7 @@ from forewarn.signals.snapshots import Snapshot
 
 TEXT = """
 rate: 10
-startup: 0
+startup_grace: 0
 signals: {x: {timeout: never}}
 predicates: {near: x > 1, nearer: x > 2}
 terminal: {hit: x > 3}

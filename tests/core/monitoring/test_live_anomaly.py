@@ -26,7 +26,7 @@ from forewarn.states.interface import terminal_code
 
 TEXT = """
 rate: 10
-startup: 0
+startup_grace: 0
 mode: act
 bounds: {kind: none}
 signals: {near: {timeout: never}, slow: {timeout: 0.2}, end: {timeout: never, default: 0.0}}

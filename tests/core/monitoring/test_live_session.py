@@ -24,7 +24,7 @@ from forewarn.monitoring.risk_rows import RiskRow, same_bits
 
 TEXT = """
 rate: 10
-startup: 0
+startup_grace: 0
 mode: act
 bounds: {kind: none}
 signals: {near: {timeout: never}, slow: {timeout: 0.2}, end: {timeout: never, default: 0.0}}
@@ -272,7 +272,7 @@ def test_what_is_not_judged_neither_begins_nor_ends_an_alert(before: float) -> N
 
 
 def test_a_certain_violation_alerts_while_signals_have_not_come_yet() -> None:
-    text = TEXT.replace("startup: 0", "startup: 5").replace("not (p and q)", "not p")
+    text = TEXT.replace("startup_grace: 0", "startup_grace: 5").replace("not (p and q)", "not p")
     compiled = compile_spec(parse_spec(parse_document(text)))
     watch = Watch(compiled, learned(), {})
     history = History(watch.monitor)
@@ -347,7 +347,9 @@ def test_a_restart_forgets_samples_and_counts(watch: Watch) -> None:
 @pytest.mark.parametrize("first", [[2], [500], [900_000, 7]])
 def test_a_clock_that_jumps_takes_no_intervention_back(first: list[int]) -> None:
     text = ESCALATING.replace("    hold: 0\n", "    hold: 1.0\n", 1)
-    text = text.replace("release: 0.1", "release: 0.4").replace("startup: 0", "startup: 10")
+    text = text.replace("release: 0.1", "release: 0.4").replace(
+        "startup_grace: 0", "startup_grace: 10"
+    )
     watch = Watch(compile_spec(parse_spec(parse_document(text))), learned(), {})
     assert actions(watch, 10, 14)[-1] == "EMERGENCY_STOP"
     for tick in first:  # it may jump again before anything was evaluated
@@ -364,7 +366,9 @@ def test_a_clock_that_jumps_takes_no_intervention_back(first: list[int]) -> None
 @pytest.mark.parametrize("first", [900_000, 7])
 def test_a_memory_of_any_age_takes_no_intervention_back(first: int) -> None:
     text = ESCALATING.replace("    hold: 0\n", "    hold: 1.0\n", 1)
-    text = text.replace("release: 0.1", "release: 0.4").replace("startup: 0", "startup: 10")
+    text = text.replace("release: 0.1", "release: 0.4").replace(
+        "startup_grace: 0", "startup_grace: 10"
+    )
     compiled = compile_spec(parse_spec(parse_document(text)))
     before = Watch(compiled, learned(), {})
     assert actions(before, 10, 14)[-1] == "EMERGENCY_STOP"

@@ -32,10 +32,10 @@ from forewarn.signals.feed import Feed
 TICK_NS = 100_000_000
 TEXT = """
 rate: 10
-startup: {startup}
+startup_grace: {startup_grace}
 mode: act
 bounds: {{kind: none}}
-noise: {noise}
+observation_error: {observation_error}
 active_when: "{active}"
 signals:
   near: {{timeout: {timeout}, stale: {stale}}}
@@ -58,8 +58,8 @@ properties:
     out_of_model_timeout: {limit}
 """
 CHOICES: dict[str, list[Any]] = {
-    "startup": [0, 0.5, 2],
-    "noise": ["{p: 0}", "{p: 0}", "{p: 0.05}"],
+    "startup_grace": [0, 0.5, 2],
+    "observation_error": ["{p: 0}", "{p: 0}", "{p: 0.05}"],
     "active": ["1 > 0", "moving < 2"],
     "timeout": [0.2, 1, "never"],
     "stale": ["worst", "hold", "ignore"],
@@ -113,14 +113,14 @@ def chosen_as(**chosen: Any) -> dict[str, Any]:
 
 NEVER_SEEN = chosen_as(limit=2), [(1, CALM), (1, DRIVEN), (60, CALM)]
 COOLING = chosen_as(cooldown=1), [(1, HIT), (5, CALM), (9, DRIVEN), (60, CALM)]
-STARTING = chosen_as(startup=2), [(1, {}), (60, CALM)]
+STARTING = chosen_as(startup_grace=2), [(1, {}), (60, CALM)]
 LASTING = chosen_as(memory="for_how_long(moving > 0)"), [(1, DRIVEN), (60, CALM)]
 
 
 def compiled_of(chosen: dict[str, Any]) -> CompiledSpec:
     text = TEXT.format(**chosen)
     if chosen["risk_measure"] != "expected":
-        text = text.replace("noise: {p: 0}\n", "")
+        text = text.replace("observation_error: {p: 0}\n", "")
     return compile_spec(parse_spec(parse_document(text)))
 
 

@@ -23,7 +23,7 @@ from forewarn.monitoring.risk_rows import RiskRow, same_bits
 
 TEXT = """
 rate: 10
-startup: 0
+startup_grace: 0
 bounds: {kind: none, confidence: 0.9}
 signals: {near: {timeout: never}, wet: {timeout: 0.2}, end: {timeout: never, default: 0.0}}
 predicates: {p: near, q: wet}

@@ -25,7 +25,7 @@ from forewarn.recordings.registry import open_recording
 TEXT = """
 clock: steps
 mode: act
-startup: 0
+startup_grace: 0
 signals:
   task: {}
   calls: {}

@@ -29,7 +29,7 @@ from forewarn.signals.ticks import Grid
 
 TEXT = """
 rate: 10
-startup: 0
+startup_grace: 0
 mode: act
 bounds: {kind: none, confidence: 0.9}
 signals: {near: {timeout: never}, wet: {timeout: 0.2}, end: {timeout: never, default: 0.0}}

@@ -29,7 +29,7 @@ from forewarn.signals.steps import StepMoments, Steps
 TEXT = """
 version: 1
 {clock}
-startup: 0
+startup_grace: 0
 signals: {{x: {{timeout: 2}}}}
 predicates: {{low: x < 1, high: x >= 2}}
 properties:

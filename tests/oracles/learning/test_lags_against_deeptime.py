@@ -40,7 +40,7 @@ SPEC = compile_spec(
         parse_document(
             f"""
 rate: 1
-startup: 0
+startup_grace: 0
 signals: {{x: {{timeout: never}}}}
 predicates: {{near: x > 0, nearer: x > 1}}
 terminal: {{crash: x > 2}}

@@ -29,19 +29,19 @@ from forewarn.signals.snapshots import Snapshot
 NOISE = {"pa": 0.1, "pb": 0.25}
 TEXT = """
 rate: 10
-startup: 0
+startup_grace: 0
 bounds: {kind: none}
 signals: {a: {timeout: never}, b: {timeout: never}, e: {timeout: never}}
 predicates: {pa: a, pb: b}
 terminal: {ended: e == 1, crashed: e == 2}
-noise: {}
+observation_error: {}
 properties:
   response: {formula: "always(pa implies eventually[0:2 steps](pb))", horizon: 0.5}
   invariant: {formula: "always(not (pa and pb))", horizon: 0.5}
   crash: {formula: "always(not crashed)", horizon: 0.5}
 """
-NOISY = TEXT.replace("noise: {}", "noise: {pa: 0.1, pb: 0.25}")
-PLAIN = TEXT.replace("noise: {}\n", "")
+NOISY = TEXT.replace("observation_error: {}", "observation_error: {pa: 0.1, pb: 0.25}")
+PLAIN = TEXT.replace("observation_error: {}\n", "")
 Values = tuple[float | None, ...]
 Run = tuple[Values, ...]
 

@@ -38,7 +38,7 @@ STATES = (0, 1, 2, 3, ENDED, CRASHED)
 HORIZON = 3
 TEXT = """
 rate: 1
-startup: 0
+startup_grace: 0
 signals: {{a: {{timeout: never}}, b: {{timeout: never}}, e: {{timeout: never}}}}
 predicates: {{pa: a, pb: b}}
 terminal: {{ended: e == 1, crashed: e == 2}}

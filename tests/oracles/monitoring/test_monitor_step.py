@@ -29,7 +29,7 @@ from forewarn.signals.snapshots import Failure, Snapshot, StaleSignal
 K = 2
 TEXT = f"""
 rate: 10
-startup: 0
+startup_grace: 0
 signals: {{a: {{timeout: never}}, b: {{timeout: never}}, e: {{timeout: never}}}}
 predicates: {{pa: a, pb: b}}
 terminal: {{ended: e == 1, crashed: e == 2}}
@@ -251,7 +251,9 @@ def test_before_the_first_tick_nothing_is_remembered() -> None:
 
 
 def test_after_a_missed_tick_what_was_before_is_not_known() -> None:
-    spec = parse_spec(parse_document(TEXT.replace("startup: 0", "startup: 0\nhistory: 2")))
+    spec = parse_spec(
+        parse_document(TEXT.replace("startup_grace: 0", "startup_grace: 0\nhistory: 2"))
+    )
     monitor = build_monitor(compile_spec(spec), None)
     state, _ = monitor.step(monitor.start(), Snapshot(0, (1.0, 0.0, 0.0)))
     for tick, known in ((1, True), (2, False), (3, False)):
@@ -344,7 +346,9 @@ def test_the_figure_that_the_file_names_is_held_against_its_thresholds(
 
 @pytest.mark.parametrize("startup", [0, 5])
 def test_a_violation_is_counted_once_while_the_state_is_awaited(startup: int) -> None:
-    text = TEXT.replace("pb: b}", "pb: b, pc: c}").replace("startup: 0", f"startup: {startup}")
+    text = TEXT.replace("pb: b}", "pb: b, pc: c}").replace(
+        "startup_grace: 0", f"startup_grace: {startup}"
+    )
     text = text.replace("e: {timeout: never}", "e: {timeout: never}, c: {timeout: never}")
     monitor = build_monitor(compile_spec(parse_spec(parse_document(text))), None)
     state, found = monitor.start(), []
@@ -375,7 +379,7 @@ def test_inactive_phases_are_not_monitored() -> None:
 
 @pytest.mark.parametrize("startup", [0.0, 0.5])
 def test_missing_signals_raise_no_alert_before_startup_is_over(startup: float) -> None:
-    spec = parse_spec(parse_document(TEXT.replace("startup: 0", f"startup: {startup}")))
+    spec = parse_spec(parse_document(TEXT.replace("startup_grace: 0", f"startup_grace: {startup}")))
     monitor = learned(compile_spec(spec))
     state, found = monitor.start(), []
     for tick in range(8):
@@ -407,7 +411,7 @@ def test_a_verdict_says_when_it_is_and_what_was_wrong_with_the_inputs() -> None:
 
 @pytest.mark.parametrize("start", [0, 100])
 def test_waiting_ends_with_startup_and_with_the_first_known_state(start: int) -> None:
-    spec = parse_spec(parse_document(TEXT.replace("startup: 0", "startup: 0.5")))
+    spec = parse_spec(parse_document(TEXT.replace("startup_grace: 0", "startup_grace: 0.5")))
     monitor = learned(compile_spec(spec))
 
     def statuses(*ticks: tuple[float | None, ...]) -> list[bool]:

@@ -31,7 +31,7 @@ from forewarn.signals.snapshots import Snapshot
 
 TEXT = """
 rate: 10
-startup: 0
+startup_grace: 0
 signals:
   a: {timeout: 0.05}
   hit: {timeout: 0.05}

@@ -191,7 +191,7 @@ def _together(counted: Learned, spec: MonitorSpec) -> tuple[str, ...]:
     groups = {report.group for report in counted.reports} - {""}
     if not groups:
         return ()
-    return (told_groups(len(counted.reports), len(groups), spec.learning.together or ""),)
+    return (told_groups(len(counted.reports), len(groups), spec.learning.group_by or ""),)
 
 
 def _with_scores(

@@ -49,7 +49,7 @@ def process_of_model(
         counted,
         max(universe_of(model), len(counted.states)),
         confidence=confidence,
-        grown=grown or bool(model.grown_from),
+        grown=grown or bool(model.state_source_provenance),
         origin=notes_of_origin(model),
         process=smoothed_process(model, smoothing),
     )
@@ -57,14 +57,14 @@ def process_of_model(
 
 def notes_of_origin(model: CountModel) -> tuple[str, ...]:
     """Say whether the recordings that are counted made the states, as far as that is known."""
-    if model.vocabulary.kind == PREDICATES and not model.grown:
+    if model.vocabulary.kind == PREDICATES and not model.state_source_recordings:
         return ()
     counted = f"the {len(model.provenance)} recordings that are counted"
-    if model.grown_from:
-        names = [one.recording for one in model.grown_from]
+    if model.state_source_provenance:
+        names = [one.recording for one in model.state_source_provenance]
         shown = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
         return (f"{len(names)} of {counted} made the states: bounds are not sound ({shown})",)
-    if model.grown:
+    if model.state_source_recordings:
         return (f"none of {counted} made the states, as their digests tell",)
     return (
         "the model does not tell which recordings its states were learned from: bounds are sound "

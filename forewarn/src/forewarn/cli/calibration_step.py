@@ -134,7 +134,7 @@ def calibrate_model(
         )
         for index, (name, section) in enumerate(compiled.spec.properties.items())
     ]
-    groups = () if compiled.spec.learning.together is None else tuple(sorted({*clusters}))
+    groups = () if compiled.spec.learning.group_by is None else tuple(sorted({*clusters}))
     maps = tuple(replace(one.found, groups=groups) for one in found if one.found is not None)
     return replace(plain, recalibration=maps), found
 

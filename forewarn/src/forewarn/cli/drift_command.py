@@ -28,7 +28,7 @@ EPILOG = """\
 exit codes: 0 no state differs, 1 some do, 2 wrong usage or input.
 
 examples: forewarn drift bags/ -c monitor.yaml --group-by week
-          forewarn drift bags/ -c monitor.yaml --group-by robot --groups 'bags/{robot}/*'"""
+          forewarn drift bags/ -c monitor.yaml --group-by robot --group-source 'bags/{robot}/*'"""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Options(PartOptions):
 
     config: Path
     group_by: str
-    groups: str | None
+    group_source: str | None
     fdr: float
     top: int
 
@@ -71,7 +71,7 @@ def run(options: Options, output: Output) -> int:
         executor=readers.executor,
         store=readers.store,
         allow_missing=options.allow_missing,
-        grouping=grouping_of(options.group_by, options.groups),
+        grouping=grouping_of(options.group_by, options.group_source),
         level=options.fdr,
         bars=output.progress,
     )

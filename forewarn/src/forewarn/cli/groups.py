@@ -35,7 +35,7 @@ GROUPS_HELP = (
 
 
 def add_grouping(parser: argparse.ArgumentParser, text: str, *, required: bool = False) -> None:
-    """Add ``--group-by`` and ``--groups``."""
+    """Add ``--group-by`` and ``--group-source``."""
     periods = ", ".join(f"`{name}`" for name in PERIODS)
     parser.add_argument(
         "--group-by",
@@ -43,7 +43,7 @@ def add_grouping(parser: argparse.ArgumentParser, text: str, *, required: bool =
         required=required,
         help=f"{text}, by these values, such as robot,software; {periods}: when they began (UTC)",
     )
-    parser.add_argument("--groups", metavar="FROM", help=GROUPS_HELP)
+    parser.add_argument("--group-source", metavar="FROM", help=GROUPS_HELP)
 
 
 def grouping_of(keys: str | None, source: str | None) -> Grouping | None:
@@ -51,7 +51,9 @@ def grouping_of(keys: str | None, source: str | None) -> Grouping | None:
     if keys is not None:
         return grouping(keys, source)
     if source is not None:
-        raise InputError("says what nobody asks for", key="--groups", accepted="--group-by as well")
+        raise InputError(
+            "says what nobody asks for", key="--group-source", accepted="--group-by as well"
+        )
     return None
 
 

@@ -268,11 +268,11 @@ def _group_signal(name: str | None, compiled: CompiledSpec) -> str | None:
             file=compiled.spec.file,
             accepted=", ".join(compiled.spec.signals),
         )
-    if name is not None and compiled.spec.learning.together is not None:
+    if name is not None and compiled.spec.learning.group_by is not None:
         raise ConfigError(
-            f"--group {name} beside `together`: it is said twice what belongs together",
+            f"--group {name} beside `group_by`: it is said twice what belongs together",
             file=compiled.spec.file,
-            key="learning.together",
+            key="learning.group_by",
             accepted="one of them",
         )
     return name

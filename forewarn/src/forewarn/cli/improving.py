@@ -233,7 +233,7 @@ def _setting(compiled: CompiledSpec, index: int) -> Setting:
         compiled.automata[index],
         horizon_ticks(abstraction.clock, section.horizon),
         Smoothing(spec.learning.alpha),
-        spec.learning.end,
+        spec.learning.recording_end,
         abstraction.validity(spec),
     )
 

@@ -78,7 +78,8 @@ exit codes: 0 a model was written, 2 wrong usage or input.
 examples: forewarn learn bags/ -c monitor.yaml -o monitor.model.json
           forewarn learn bags/ -c monitor.yaml -o model.json --epsilon 0.05 --per-transition
           forewarn learn bags/ -c monitor.yaml -o model.json --calibrate held_out/
-          forewarn learn bags/ -c monitor.yaml -o model.json --group-by robot --groups fleet.csv"""
+          forewarn learn bags/ -c monitor.yaml -o model.json --group-by robot --group-source
+          fleet.csv"""
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Options(PartOptions):
     output: Path
     add_to: list[Path]
     group_by: str | None
-    groups: str | None
+    group_source: str | None
     epsilon: float | None
     delta: float | None
     per_transition: bool
@@ -142,7 +143,7 @@ def _learn(options: Options, output: Output) -> int:
     compiled = load_bare(options.config)
     method = calibration_method(compiled, options.calibration, options.calibrate)
     incidents = heeded_incidents(options.incidents, options.calibrate, output)
-    grouping = grouping_of(options.group_by, options.groups)
+    grouping = grouping_of(options.group_by, options.group_source)
     if grouping is not None:
         check_output(group_file(options.output, "any"))
     recordings = options.existing(compiled.spec)

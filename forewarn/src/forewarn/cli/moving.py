@@ -16,7 +16,7 @@ PLACES = (
     ("include", ANY, "file"),
     ("signals", ANY, "rules"),
     ("shapes", ANY, "file"),
-    ("learning", "groups"),
+    ("learning", "group_source"),
     ("anomaly", "file"),
     ("black_box", "folder"),
 )

@@ -135,7 +135,7 @@ def run(options: Options, output: Output) -> int:
     change = ""
     if refined.rounds:
         remark = f"refined by `forewarn refine` for {options.query}"
-        marks = (*read.marks, *compiled.abstraction.grown)
+        marks = (*read.marks, *compiled.abstraction.state_source_recordings)
         change = put_tree(options, refined.tree, None, variables, compiled, remark, marks, output)
     found = Refinement(options.query, refined)
     if options.save is not None:

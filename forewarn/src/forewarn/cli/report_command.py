@@ -45,7 +45,7 @@ exit codes: 0 the page was written, 2 wrong usage or input.
 
 examples: forewarn report held_out.mcap -c monitor.yaml -m monitor.model.json -o report.html
           forewarn report 'bags/*/*.mcap' -c monitor.yaml -o fleet.html --fleet --clips clips \\
-              --group-by robot --groups 'bags/{robot}/*'"""
+              --group-by robot --group-source 'bags/{robot}/*'"""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Options(PartOptions):
     refinement: Path | None
     fleet: bool
     group_by: str | None
-    groups: str | None
+    group_source: str | None
     clips: Path | None
     top: int
 
@@ -100,7 +100,7 @@ def run(options: Options, output: Output) -> int:
     monitor, model = make_monitor(options.config, options.model)
     recordings = options.existing(monitor.spec)
     readers = Readers(options, recordings, output)
-    grouping = grouping_of(options.group_by, options.groups)
+    grouping = grouping_of(options.group_by, options.group_source)
     if options.fleet:
         compiled = load_compiled(options.config, model)
         fleet = FleetReport(
@@ -126,7 +126,11 @@ def run(options: Options, output: Output) -> int:
 
 def _check_fleet(options: Options) -> None:
     """Refuse what speaks of a fleet's page alone; raises InputError."""
-    only = {"--group-by": options.group_by, "--groups": options.groups, "--clips": options.clips}
+    only = {
+        "--group-by": options.group_by,
+        "--group-source": options.group_source,
+        "--clips": options.clips,
+    }
     given = [name for name, value in only.items() if value is not None]
     if given and not options.fleet:
         raise InputError("is of a fleet's page", key=given[0], accepted="--fleet as well")

@@ -148,7 +148,7 @@ def _lines(
 
 def _marks(marks: Sequence[str]) -> Iterator[str]:
     yield f"  # {WHENCE}"
-    yield "  grown: ["
+    yield "  state_source_recordings: ["
     for first in range(0, len(marks), MARKS_OF_A_LINE):
         yield f"    {', '.join(map(json.dumps, marks[first : first + MARKS_OF_A_LINE]))},"
     yield "  ]"

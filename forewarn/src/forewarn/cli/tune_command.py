@@ -51,7 +51,7 @@ A missed violation counts as a lead of 0 s, and no lead for more than the horizo
 release keep their proportion to act. Of thresholds that are alike the middle is taken. With
 --miss-rate, thresholds are tested from the most cautious on (Learn then Test); the guarantee
 assumes that runs are exchangeable with those to come. A run counts once, or its group
-(learning.together). With --folds nothing is proven.
+(learning.group_by). With --folds nothing is proven.
 
 exit codes: 0 thresholds were found, 1 the data cannot support the goal, 2 wrong usage or input.
 
@@ -199,11 +199,11 @@ def run(options: Options, output: Output) -> int:
 
 
 def _check_blocks(options: Options, spec: MonitorSpec) -> None:
-    if options.blocks is not None and spec.learning.together is not None:
+    if options.blocks is not None and spec.learning.group_by is not None:
         raise ConfigError(
             "blocks of recordings that belong together are not exchangeable",
             file=spec.file,
-            key="learning.together",
+            key="learning.group_by",
             accepted="no groups, or no --blocks",
         )
 
@@ -234,7 +234,7 @@ def _runs(
     readers: Readers,
 ) -> tuple[Monitor, list[RecordedRun], tuple[str, ...]]:
     """Replay, and return the group of each run as well; none if the monitor file has no groups."""
-    grouped = spec.learning.together is not None
+    grouped = spec.learning.group_by is not None
     # Without the model: what was fitted is fitted anew for each fold.
     compiled = compile_spec(spec)
     if options.folds is None:

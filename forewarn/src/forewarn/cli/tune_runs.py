@@ -111,7 +111,7 @@ def folded_runs(
     """
     number = len({*clusters.values()})
     if number < folds:
-        alone = compiled.spec.learning.together is None
+        alone = compiled.spec.learning.group_by is None
         what = "group" if not alone else "recording" if number == len(clusters) else "distinct run"
         raise InputError(
             f"{folds} folds of {plural(number, what)}",

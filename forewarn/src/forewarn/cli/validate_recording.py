@@ -73,7 +73,7 @@ def _damage(
     compiled: CompiledSpec, recording: Recording, types: Mapping[str, MessageType]
 ) -> Iterator[Finding]:
     """Read what the monitor would, for damage and stamps of another clock only show then."""
-    stamped = compiled.spec.time == "stamp"
+    stamped = compiled.spec.timestamp_source == "header"
     stamps = {topic: stamp_reader(mtype) for topic, mtype in types.items() if stamped}
     far: dict[str, str] = {}
     counts: Counter[str] = Counter()

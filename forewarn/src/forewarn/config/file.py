@@ -59,12 +59,13 @@ class MonitorSpec(Section):
     episode : str
         Under ``clock: steps``: key of a trace's line that names its run. If a signal has that name,
         the key means nothing.
-    time : str
-        ``arrival``: a message counts from when it arrived (in a bag: its log time). ``stamp``: from
-        its header stamp.
+    timestamp_source : str
+        ``arrival``: a message counts from when it arrived (in a bag: its log time). ``header``:
+        from its header stamp.
     settle : float
-        With ``time: stamp``: seconds that a tick waits for its messages before it is evaluated.
-    startup : float
+        With ``timestamp_source: header``: seconds that a tick waits for its messages before it is
+        evaluated.
+    startup_grace : float
         Seconds after activation within which signals that have not come raise no alert.
     mute_limit : float
         Seconds that a mute lasts at the most, whatever was asked for; ``never``: as long as was
@@ -89,9 +90,10 @@ class MonitorSpec(Section):
     terminal : dict of str to str
         By name, an expression. While it is true, this label is the state, whatever the predicates
         say, and the episode ends.
-    noise : dict of str to float, or None
+    observation_error : dict of str to float, or None
         By predicate (or signal of ``bins``), the probability that it is read wrongly. Asks for the
-        *expected* risk of every property; ``noise: {}`` does so where nothing is read wrongly.
+        *expected* risk of every property; ``observation_error: {}`` does so where nothing is read
+        wrongly.
     constraints : tuple of ConstraintSpec
         Facts about which states and transitions are possible.
     active_when : str or None
@@ -130,9 +132,9 @@ class MonitorSpec(Section):
     rate: CheckedRate
     step: Annotated[str, Field(min_length=1)] | None = None
     episode: Annotated[str, Field(min_length=1)] = "run"
-    time: Literal["arrival", "stamp"] = "arrival"
+    timestamp_source: Literal["arrival", "header"] = "arrival"
     settle: Duration = 0.0
-    startup: Duration = 5.0
+    startup_grace: Duration = 5.0
     mute_limit: Limit = 3600.0
     history: Literal[1, 2] = 1
     states: StatesSpec = default(StatesSpec)
@@ -143,7 +145,7 @@ class MonitorSpec(Section):
     danger: dict[str, DangerSpec] = {}  # noqa: RUF012
     terminal: dict[str, Expr] = {}  # noqa: RUF012
     constraints: tuple[ConstraintSpec, ...] = ()
-    noise: dict[str, Annotated[Finite, Field(ge=0, le=0.5)]] | None = None
+    observation_error: dict[str, Annotated[Finite, Field(ge=0, le=0.5)]] | None = None
     active_when: Expr | None = None
     intervened_when: Expr | None = None
     action: Expr | None = None

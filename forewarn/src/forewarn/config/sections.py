@@ -310,7 +310,7 @@ class LearningSpec(Section):
         never seen.
     candidates : str
         What may follow: states seen in recordings, or all ``admissible`` ones.
-    end : str
+    recording_end : str
         ``drop``: the end of a recording ends observation. ``absorb``: it is a state of its own.
     online : bool
         The node goes on learning, until it has counted 200,000 different transitions.
@@ -324,10 +324,10 @@ class LearningSpec(Section):
     calibration : str
         How ``learn --calibrate BAG...`` maps risks to the frequencies that held-out recordings
         show: ``isotonic`` (linear between pools), ``platt`` (a logistic curve), ``none``.
-    together : str or None
+    group_by : str or None
         Keys such as ``robot,day``: recordings with the same values belong together, and are left
         out and drawn together.
-    groups : str or None
+    group_source : str or None
         Where these values come from: a table in CSV with a column ``recording``, or a pattern of
         paths such as ``bags/{robot}/*``. Where not given: the metadata of recordings.
     """
@@ -338,15 +338,17 @@ class LearningSpec(Section):
     regrow: Positive | None = None
     remember: Annotated[int, Field(ge=100, le=10_000_000)] = 100_000
     candidates: Literal["observed", "admissible"] = "observed"
-    end: Literal["drop", "absorb"] = "drop"
+    recording_end: Literal["drop", "absorb"] = "drop"
     calibration: Literal["none", "isotonic", "platt"] = "none"
-    together: Annotated[str, Field(min_length=1)] | None = None
-    groups: Annotated[str, Field(min_length=1)] | None = None
+    group_by: Annotated[str, Field(min_length=1)] | None = None
+    group_source: Annotated[str, Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
     def _by_something(self) -> LearningSpec:
-        if self.groups is not None and self.together is None:
-            raise ValueError("groups says where the values of `together` come from; name its keys")
+        if self.group_source is not None and self.group_by is None:
+            raise ValueError(
+                "group_source says where the values of `group_by` come from; name its keys"
+            )
         return self
 
 

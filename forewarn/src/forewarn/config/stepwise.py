@@ -65,8 +65,8 @@ def _of_steps(spec: MonitorSpec) -> Iterator[Misfit]:
                 f"{value:g}: the clock is steps, and this is no whole number of them",
                 "a whole number of steps, no seconds",
             )
-    if spec.time == "stamp":
-        yield Misfit(("time",), "'stamp': steps have no stamps", "arrival")
+    if spec.timestamp_source == "header":
+        yield Misfit(("timestamp_source",), "'header': steps have no headers", "arrival")
     if spec.settle:
         yield Misfit(("settle",), f"{spec.settle:g}: steps do not settle", "0, or leave it out")
     yield from _of_agents(spec)
@@ -94,7 +94,7 @@ def _of_steps(spec: MonitorSpec) -> Iterator[Misfit]:
 
 def durations(spec: MonitorSpec) -> Iterator[tuple[Path, float]]:
     """Yield every duration of the monitor's logic, which is in the unit of the clock."""
-    yield ("startup",), spec.startup
+    yield ("startup_grace",), spec.startup_grace
     yield ("learning", "refresh"), spec.learning.refresh
     if spec.shield is not None:
         yield ("shield", "horizon"), spec.shield.horizon

@@ -222,7 +222,7 @@ def build_model(
     admissible: Iterable[int] = (),
     forbid: Callable[[Sequence[int]], sparse.spmatrix] | None = None,
     provenance: tuple[Provenance, ...] = (),
-    grown: Iterable[str] = (),
+    state_source_recordings: Iterable[str] = (),
     danger: tuple[DangerFit, ...] = (),
 ) -> CountModel:
     """Return the model of what `counter` has counted.
@@ -235,7 +235,7 @@ def build_model(
         States to add to those observed (for ``candidates: admissible``).
     forbid : callable, optional
         Gives the matrix of forbidden transitions, shape (n, n), for a sequence of n states.
-    grown, danger
+    state_source_recordings, danger
         See `CountModel`.
     """
     counted = counter.result
@@ -256,7 +256,7 @@ def build_model(
         intervened=counted.intervened,
         end=counter.end,
         steps=ordered(counted.steps),
-        grown=tuple(sorted({*grown})),
+        state_source_recordings=tuple(sorted({*state_source_recordings})),
         danger=danger,
     )
 

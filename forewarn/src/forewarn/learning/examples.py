@@ -43,8 +43,8 @@ class Moment(NamedTuple):
         The goal that was asked for holds.
     ends : tuple of str or None
         Properties that the terminal label violates with which the episode ends right after this
-        moment; none if the recording ends there and that is a state (``end: absorb``); None if no
-        label ends it here.
+        moment; none if the recording ends there and that is a state (``recording_end: absorb``);
+        None if no label ends it here.
     label : str or None
         Key of the state of that label.
     """
@@ -118,7 +118,7 @@ def read_run(
                 counts=free,
                 ended=observation.ended,
             )
-    if spec.learning.end == "absorb":
+    if spec.learning.recording_end == "absorb":
         episodes.end()
     return episodes.found
 

@@ -32,17 +32,17 @@ def grouping_of(spec: MonitorSpec) -> Grouping | None:
         If a key is none, or the table or the pattern cannot be used.
     """
     learning = spec.learning
-    if learning.together is None:
+    if learning.group_by is None:
         return None
-    source = learning.groups
+    source = learning.group_source
     if source is not None and "{" not in source:
         source = str(spec.beside(source))
     try:
-        return grouping(learning.together, source)
+        return grouping(learning.group_by, source)
     except InputError as error:
         if error.file is not None:  # the table says what is wrong with it
             raise
-        key = "learning.together" if error.key == "--group-by" else "learning.groups"
+        key = "learning.group_by" if error.key == "--group-by" else "learning.group_source"
         raise ConfigError(error.problem, file=spec.file, key=key, accepted=error.accepted) from None
 
 

@@ -99,7 +99,9 @@ def count_recording(
     spec, keep, watch = question.spec, question.keep, question.watch
     validity = question.validity
     abstraction = unseeing(question.abstraction, digest)
-    counter = TransitionCounter(abstraction.vocabulary, spec.learning.end, validity.allows)
+    counter = TransitionCounter(
+        abstraction.vocabulary, spec.learning.recording_end, validity.allows
+    )
     stale: Counter[str] = Counter()
     failures: Counter[str] = Counter()
     inactive = invalid = 0
@@ -244,7 +246,7 @@ class Sum:
 
     def __init__(self, spec: MonitorSpec, abstraction: Abstraction, validity: Admission) -> None:
         self._spec, self._abstraction, self._validity = spec, abstraction, validity
-        self._total = TransitionCounter(abstraction.vocabulary, spec.learning.end)
+        self._total = TransitionCounter(abstraction.vocabulary, spec.learning.recording_end)
         self._reports: list[RecordingReport] = []
 
     @property
@@ -276,7 +278,7 @@ class Sum:
             admissible=validity.states() if learning.candidates == "admissible" else (),
             forbid=validity.forbidden_matrix,
             provenance=tuple(report.provenance for report in reports),
-            grown=self._abstraction.learned_from,
+            state_source_recordings=self._abstraction.learned_from,
             danger=self._abstraction.fitted,
         )
         shards = tuple(

@@ -63,7 +63,7 @@ def question_digest(question: Question) -> str:
         "abstraction": abstraction.digest,
         "fitted": [[fit.digest, len(fit.unseeing)] for fit in abstraction.fitted],
         "files": {str(path): _file_digest(path) for path in files_beside(spec)},
-        "end": spec.learning.end,
+        "end": spec.learning.recording_end,
         "properties": list(spec.properties),
         "allow_missing": question.allow_missing,
         "keep": None if question.keep is None else repr(question.keep),

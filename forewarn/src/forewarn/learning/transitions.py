@@ -107,7 +107,11 @@ def read_transitions(
             walk, found = walk.enter(snapshot.tick - first, seen.observation, action)
             if found is not None:
                 episodes.setdefault(walk.episode, []).append(found)
-    if spec.learning.end == "absorb" and walk.state is not None and not is_terminal(walk.state):
+    if (
+        spec.learning.recording_end == "absorb"
+        and walk.state is not None
+        and not is_terminal(walk.state)
+    ):
         assert walk.tick is not None
         space = abstraction.vocabulary.with_terminal(END_LABEL)
         end = terminal_code(space.terminals.index(END_LABEL))

@@ -15,7 +15,7 @@ from forewarn.signals.clock_kinds import clock_of
 from forewarn.states.condition import hold_conditions
 from forewarn.states.fresh import clear_ways
 from forewarn.states.kinds import build_states
-from forewarn.states.misreading import misreadings
+from forewarn.states.observation_error import observation_errors
 
 if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec
@@ -73,7 +73,7 @@ def compile_spec(spec: MonitorSpec, fitted: Sequence[DangerFit] = ()) -> Compile
         raise ConfigErrors(errors)
     errors += _circular(spec, abstraction, formulas)
     try:
-        misreadings(spec, abstraction)
+        observation_errors(spec, abstraction)
     except ConfigErrors as found:
         errors += found.errors
     for conditions in (clear_ways, hold_conditions):

@@ -133,7 +133,7 @@ class CountModel:
     steps : Steps
         What was done in which state: recorded actions, which `counts` sums out, and those that
         Forewarn imposed, which are not part of it. Neither probabilities nor seeds depend on it.
-    grown : tuple of str
+    state_source_recordings : tuple of str
         Beginnings of the digests of recordings that the states were learned from, in rising order.
     shards : tuple of Shard
         What recordings gave by themselves, where it was kept; part of `counts`.
@@ -158,7 +158,7 @@ class CountModel:
     end: EndRule = "drop"
     recalibration: tuple[Recalibration, ...] = ()
     steps: Steps = ()
-    grown: tuple[str, ...] = ()
+    state_source_recordings: tuple[str, ...] = ()
     shards: tuple[Shard, ...] = ()
     danger: tuple[DangerFit, ...] = ()
     estimates: tuple[Estimate, ...] = ()
@@ -237,9 +237,9 @@ class CountModel:
         return process_of(count_actions(self.steps, self.states))
 
     @cached_property
-    def grown_from(self) -> tuple[Provenance, ...]:
+    def state_source_provenance(self) -> tuple[Provenance, ...]:
         """The recordings that are counted, and that the states were learned from as well."""
-        marks = {*self.grown}
+        marks = {*self.state_source_recordings}
         return tuple(one for one in self.provenance if mark_of(one.digest) in marks)
 
     def name(self, index: int) -> str:

@@ -50,7 +50,15 @@ KEYS = frozenset(
     (
         *("format", "version", "digest", "rate", "space", "predicates", "terminals", "smoothing"),
         *("end", "intervened", "provenance", "states", "starts", "transitions", "forbidden"),
-        *("actions", "grown", DANGER, RECALIBRATION, "judged", "shards", "estimates"),
+        *(
+            "actions",
+            "state_source_recordings",
+            DANGER,
+            RECALIBRATION,
+            "judged",
+            "shards",
+            "estimates",
+        ),
         *("borrowed", "checksum"),
     )
 )
@@ -160,7 +168,9 @@ def merge_models(models: Iterable[CountModel]) -> CountModel:
         intervened=sum(part.intervened for part in parts),
         recalibration=(),
         steps=add_up(part.steps for part in parts),
-        grown=tuple(sorted({mark for part in parts for mark in part.grown})),
+        state_source_recordings=tuple(
+            sorted({mark for part in parts for mark in part.state_source_recordings})
+        ),
         shards=tuple(shard for part in wide for shard in part.shards),
         estimates=(),
         borrowed=None,
@@ -236,8 +246,8 @@ def dump_model(model: CountModel) -> str:
     if model.steps:
         steps = dump_steps(model.steps, model.vocabulary)
         lists["actions"] = lambda: steps
-    if model.grown:
-        lists["grown"] = lambda: model.grown
+    if model.state_source_recordings:
+        lists["state_source_recordings"] = lambda: model.state_source_recordings
     if model.danger:
         fits = dump_danger(model.danger)
         lists[DANGER] = lambda: fits
@@ -310,11 +320,17 @@ def _space(reader: Reader) -> StateSpace:
 
 
 def _grown(reader: Reader) -> tuple[str, ...]:
-    found = reader.items("grown", MAX_COUNT) if "grown" in reader.value else []
+    found = (
+        reader.items("state_source_recordings", MAX_COUNT)
+        if "state_source_recordings" in reader.value
+        else []
+    )
     for i, mark in enumerate(found):
         if not isinstance(mark, str) or not mark:
             raise ModelError(
-                f"{mark!r} is no digest", accepted="the beginning of one", key=f"grown[{i}]"
+                f"{mark!r} is no digest",
+                accepted="the beginning of one",
+                key=f"state_source_recordings[{i}]",
             )
     return tuple(found)
 
@@ -369,7 +385,7 @@ def _parse(reader: Reader) -> CountModel:
         end=reader.choice("end", ("drop", "absorb")),
         recalibration=recalibration.parse(_optional(reader, RECALIBRATION)),
         steps=parse_steps(steps, vocabulary, MAX_COUNT),
-        grown=_grown(reader),
+        state_source_recordings=_grown(reader),
         shards=_shards(reader, n),
         danger=parse_danger(_optional(reader, DANGER)),
         estimates=estimates.parse(_optional(reader, "estimates")),

@@ -76,7 +76,7 @@ class Filter:
     seen : ndarray, shape (n,)
         How often each state was seen; 0 for terminal labels. Where nothing is known of the moment
         before, states are as probable as they were frequent.
-    noise : tuple of (int, float)
+    observation_error : tuple of (int, float)
         Numbers of the predicates that may be read wrongly, and how probable that is.
     remembered : int
         Bits of a state that repeat earlier readings of them.
@@ -85,7 +85,7 @@ class Filter:
     model: LoadedModel
     chain: Chain
     seen: Floats
-    noise: tuple[tuple[int, float], ...] = ()
+    observation_error: tuple[tuple[int, float], ...] = ()
     remembered: int = 0
     limit: int = LIMIT
     _memo: dict[Observed, Readings] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Filter:
     def readings(self, observation: Observed) -> Readings:
         """Return which states agree with an observation."""
         known = observation.state
-        if known is not None and (not self.noise or is_terminal(known)):
+        if known is not None and (not self.observation_error or is_terminal(known)):
             row = self.model.index.get(known)
             rows = np.array([] if row is None else [row], dtype=np.int64)
             return Readings(rows, np.ones(rows.shape))
@@ -106,16 +106,16 @@ class Filter:
 
     def _agreeing(self, observation: Observed) -> Readings:
         model, codes = self.model, self.model.codes
-        if not self.noise:
+        if not self.observation_error:
             rows = np.flatnonzero(model.vocabulary.agreeing(codes, observation))
             return Readings(rows, np.ones(rows.shape))
-        # Only states of predicates have noise; see `misreadings`.
+        # Only states of predicates have observation errors; see `observation_errors`.
         known, mask = observation.known, observation.mask  # type: ignore[attr-defined]
-        unsure = sum(1 << number for number, _ in self.noise) | self.remembered
+        unsure = sum(1 << number for number, _ in self.observation_error) | self.remembered
         loose = observation._replace(state=None, known=known & ~unsure)  # type: ignore[attr-defined]
         rows = np.flatnonzero(model.vocabulary.agreeing(codes, loose))
         found, plain = np.ones(rows.shape), codes[rows] >= 0
-        for number, wrong in self.noise:
+        for number, wrong in self.observation_error:
             if known >> number & 1:
                 holds = np.asarray((codes[rows] >> number) & 1, dtype=np.int64)
                 right = holds == (mask >> number & 1)

@@ -32,7 +32,7 @@ from forewarn.monitoring.solving import SolvedRisk, questions_of, solve
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel
 from forewarn.states.condition import hold_conditions
-from forewarn.states.misreading import misreadings
+from forewarn.states.observation_error import observation_errors
 
 if TYPE_CHECKING:
     from forewarn.checking.credible import Question
@@ -129,18 +129,20 @@ def _filter(
 ) -> Filter | None:
     """Return what beliefs are computed with; None if nobody asks, or nothing was learned."""
     spec = compiled.spec
-    asked = spec.noise is not None or any(
+    asked = spec.observation_error is not None or any(
         p.risk_measure == "expected" for p in spec.properties.values()
     )
     if not asked or loaded is None or model is None or chain is None:
         return None
-    noise = misreadings(spec, compiled.abstraction)
+    observation_error = observation_errors(spec, compiled.abstraction)
     width = len(compiled.abstraction.vocabulary.present)
-    remembered = sum(1 << number + width for number, _ in noise) if spec.history > 1 else 0
+    remembered = (
+        sum(1 << number + width for number, _ in observation_error) if spec.history > 1 else 0
+    )
     # A moment was seen as the state that a transition led to, or that an episode began in.
     arrivals = np.asarray(model.counts.sum(axis=0)).ravel()
     seen = np.where(model.terminal, 0.0, (arrivals + model.starts).astype(np.float64))
-    return Filter(loaded, chain, seen, noise, remembered)
+    return Filter(loaded, chain, seen, observation_error, remembered)
 
 
 def with_estimates(compiled: CompiledSpec, model: CountModel) -> CountModel:

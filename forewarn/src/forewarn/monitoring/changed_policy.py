@@ -42,9 +42,9 @@ def with_section(monitor: Monitor, name: str, section: PropertySpec) -> Monitor:
                 raise ConfigError(
                     "expected is followed from the first tick on, for properties whose "
                     "risk_measure it "
-                    "is in the monitor file, or for all where it has noise",
+                    "is in the monitor file, or for all where it has observation_error",
                     key=f"properties.{name}.risk_measure",
-                    accepted="risk or upper; or expected in the file, or noise: {}",
+                    accepted="risk or upper; or expected in the file, or observation_error: {}",
                 )
             for key in ("risk_of", "hold_while"):
                 if getattr(section, key) != getattr(before, key):

@@ -113,7 +113,7 @@ class OnlineLearner:
             smoothing=Smoothing(self._base.smoothing.alpha, self._base.smoothing.candidates),
             forbid=self._validity.forbidden_matrix,
             provenance=(source,),
-            grown=self._base.grown,
+            state_source_recordings=self._base.state_source_recordings,
             danger=self._base.danger,
         )
         base = self._base

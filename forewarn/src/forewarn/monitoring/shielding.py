@@ -119,7 +119,7 @@ def notes(
         return ()
     if model is None or table is None:
         return ("shield: without a model nothing is recommended",)
-    if table.sound and model.grown:
+    if table.sound and model.state_source_recordings:
         return ()
     return tuple(f"shield: {note}" for note in notes_of_origin(model))
 

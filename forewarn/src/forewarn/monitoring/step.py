@@ -115,7 +115,7 @@ class Monitor:
     @cached_property
     def startup(self) -> float:
         """Return the moments since the first within which missing signals raise no alert."""
-        return self.spec.startup * self.clock.rate
+        return self.spec.startup_grace * self.clock.rate
 
     @cached_property
     def clear_ways(self) -> Mapping[str, Condition]:
@@ -134,7 +134,7 @@ class Monitor:
     def fresh(self, compiled: CompiledProperty) -> PropertyState:
         """Return where a property stands before the first tick."""
         initial = compiled.automaton.initial
-        asked = self.spec.noise is not None or compiled.spec.risk_measure == "expected"
+        asked = self.spec.observation_error is not None or compiled.spec.risk_measure == "expected"
         return PropertyState((initial,), False, RESTING, beginning(initial) if asked else ())
 
     def step(self, state: MonitorState, snapshot: Snapshot) -> tuple[MonitorState, Verdict]:

@@ -33,7 +33,9 @@ ACCEPTED = (
     f"a table in CSV with a column `{RECORDING}`, or a pattern of paths such as "
     "'bags/{robot}/{software}/*'"
 )
-NO_VALUE = "a value: in a table or a pattern of paths (--groups), or in the recording's metadata"
+NO_VALUE = (
+    "a value: in a table or a pattern of paths (--group-source), or in the recording's metadata"
+)
 
 Values = Mapping[str, str]
 
@@ -140,7 +142,9 @@ def grouping(keys: str, source: str | None = None) -> Grouping:
         try:
             _regular(source)
         except re.error as error:
-            raise InputError(f"{source!r}: {error}", key="--groups", accepted=ACCEPTED) from error
+            raise InputError(
+                f"{source!r}: {error}", key="--group-source", accepted=ACCEPTED
+            ) from error
         return Grouping(names, pattern=source, source=source)
     return Grouping(names, _read(Path(source)), source=source)
 

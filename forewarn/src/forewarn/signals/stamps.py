@@ -30,7 +30,8 @@ def not_yet(stamp_ns: int, arrival_ns: int) -> DecodeError | None:
         return None
     return DecodeError(
         f"its stamp is {gap_ns / NANOSECONDS:.4g} s ahead of its arrival",
-        accepted=f"at most {AHEAD_NS / NANOSECONDS:g} s; one clock for both, or time: arrival",
+        accepted=f"at most {AHEAD_NS / NANOSECONDS:g} s; one clock for both, "
+        "or timestamp_source: arrival",
     )
 
 
@@ -40,7 +41,7 @@ def clock_gap(stamp_ns: int, arrival_ns: int) -> str:
     if abs(gap_ns) <= APART_NS:
         return ""
     if stamp_ns == 0:
-        return "its stamps are 0, as if nobody sets them (accepted: time: arrival)"
+        return "its stamps are 0, as if nobody sets them (accepted: timestamp_source: arrival)"
     side = "ahead of" if gap_ns > 0 else "behind"
     told = f"its stamps are {abs(gap_ns) / NANOSECONDS:.4g} s {side} its arrivals"
     if not two_times(stamp_ns, arrival_ns):
@@ -48,7 +49,8 @@ def clock_gap(stamp_ns: int, arrival_ns: int) -> str:
     clocks = ("system time", "simulated time or time since a start")
     stamps, arrivals = clocks if gap_ns > 0 else clocks[::-1]
     return (
-        f"{told}: stamps are {stamps}, arrivals are {arrivals} (accepted: time: arrival, or one "
+        f"{told}: stamps are {stamps}, arrivals are {arrivals} (accepted: timestamp_source: "
+        f"arrival, or one "
         "clock for all, see use_sim_time)"
     )
 

@@ -164,7 +164,7 @@ class Abstraction:
         The expressions of ``active_when`` and ``intervened_when``, as far as there are any.
     action : DerivedSignal or None
         What names the action.
-    grown : tuple of str
+    state_source_recordings : tuple of str
         Beginnings of the digests of recordings that a tree was learned from, as far as known.
     fitted : tuple of DangerFit
         Danger scores that are fitted.
@@ -182,7 +182,7 @@ class Abstraction:
     conditions: Mapping[str, Expression] = field(default_factory=dict)
     phases: Mapping[str, Expression] = field(default_factory=dict)
     action: DerivedSignal | None = None
-    grown: tuple[str, ...] = ()
+    state_source_recordings: tuple[str, ...] = ()
     fitted: tuple[DangerFit, ...] = ()
     rebuild: Callable[[], Abstraction] | None = field(default=None, compare=False)
 
@@ -268,7 +268,7 @@ class Abstraction:
         """
         fits = [fit for fit in self.fitted if self._depending({fit.name})]
         marks = {mark_of(digest) for fit in fits for digest in fit.recordings}
-        return tuple(sorted(marks | {*self.grown}))
+        return tuple(sorted(marks | {*self.state_source_recordings}))
 
     def _depending(self, marked: set[str]) -> frozenset[str]:
         """Return the key paths of conditions that are `marked`, or depend on what is."""

@@ -28,7 +28,7 @@ def open_feed(
     FieldError
         If an expression reads a field that its message does not have; names the file.
     """
-    stamped = spec.time == "stamp"
+    stamped = spec.timestamp_source == "header"
     with located(file=spec.file):
         return Feed(
             abstraction.sources,

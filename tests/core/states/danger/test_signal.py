@@ -155,7 +155,8 @@ def test_states_that_depend_on_it_are_learned_from_its_recordings() -> None:
     derived = derived.replace("{close: gap < 2}", "{close: gap < 2, bad: worse > 1}")
     assert compiled(derived, fitted).abstraction.learned_from == marks
     tree = (
-        aside + "states: {kind: tree, grown: [00aa], tree: {if: ahead > 0.3, then: a, else: b}}\n"
+        aside + "states: {kind: tree, state_source_recordings: [00aa], "
+        "tree: {if: ahead > 0.3, then: a, else: b}}\n"
     )
     assert compiled(tree, fitted).abstraction.learned_from == ("00aa", *marks)
 

@@ -51,7 +51,7 @@ def digest(
     signals = _used(spec, parsed, [*conditions, actions], scores)
     content = {
         "rate": spec.rate,
-        "time": [spec.time, spec.settle],
+        "time": [spec.timestamp_source, spec.settle],
         **({"history": 2} if spec.history == 2 else {}),
         "signals": {name: _signal(spec, parsed, name) for name in signals},
         **shape_content(spec, [parsed[name] for name in signals if name in parsed]),

@@ -52,7 +52,7 @@ class TreeSection(Section):
         Signals that ``abstract`` may ask about, at most 1,000: a list of names, or ``name: role``.
         A ``goal`` stays the same through an episode, a ``checkpoint`` is a flag of the workflow,
         ``ignored`` is not asked about, ``state`` is any other. Where not given: all signals.
-    grown : tuple of str
+    state_source_recordings : tuple of str
         What ``abstract`` and ``refine`` write: beginnings of the digests of the recordings that the
         tree is from. Bounds from counts of the same recordings are not sound, and ``check``, a
         shield and ``risk_measure: min_risk`` say so; without the key they say that it is not known.
@@ -60,7 +60,7 @@ class TreeSection(Section):
 
     tree: Any = "s0"
     variables: tuple[str, ...] | dict[str, Role] = ()
-    grown: tuple[str, ...] = ()
+    state_source_recordings: tuple[str, ...] = ()
 
     @property
     def roles(self) -> dict[str, Role]:
@@ -238,7 +238,7 @@ def build_tree_abstraction(
         },
         phases=vector.phases,
         action=vector.action,
-        grown=section.grown,
+        state_source_recordings=section.state_source_recordings,
         fitted=vector.fitted,
         vector=vector,
         bits=bits,

@@ -1,4 +1,4 @@
-"""How often predicates are read wrongly: ``noise`` of the monitor file."""
+"""How often predicates are read wrongly: ``observation_error`` of the monitor file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from forewarn.states.abstraction import Abstraction
 
 
-def misreadings(spec: MonitorSpec, abstraction: Abstraction) -> tuple[tuple[int, float], ...]:
+def observation_errors(
+    spec: MonitorSpec, abstraction: Abstraction
+) -> tuple[tuple[int, float], ...]:
     """Return the predicates that may be read wrongly, by number, and how probable that is.
 
     Raises
@@ -22,7 +24,7 @@ def misreadings(spec: MonitorSpec, abstraction: Abstraction) -> tuple[tuple[int,
     """
     found: dict[int, float] = {}
     errors: list[InputError] = []
-    for name, probability in (spec.noise or {}).items():
+    for name, probability in (spec.observation_error or {}).items():
         numbers = _numbers(spec, abstraction, name)
         if not numbers:
             errors.append(_refused(spec, abstraction, name))
@@ -45,13 +47,13 @@ def _numbers(spec: MonitorSpec, abstraction: Abstraction, name: str) -> list[int
 
 
 def _refused(spec: MonitorSpec, abstraction: Abstraction, name: str) -> ConfigError:
-    key = f"noise.{name}"
+    key = f"observation_error.{name}"
     if spec.states.kind != PREDICATES:
         return ConfigError(
             f"states of the kind {spec.states.kind} have no predicate that is read by itself",
             file=spec.file,
             key=key,
-            accepted="noise where states are predicates",
+            accepted="observation_error where states are predicates",
         )
     known = (*abstraction.vocabulary.present, *spec.bins)
     problem = "terminal labels are not read wrongly" if name in spec.terminal else "no predicate"
