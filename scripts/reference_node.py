@@ -54,8 +54,8 @@ least 0.2 s. Under `clock: steps` there is no deadline.
 
 """
 PROPERTIES = """\
-Their defaults are the values of the monitor file. Values that only fit together are set
-together.
+They change a running monitor, and mean what [the keys of the property](monitor-file.md#properties)
+mean; NaN is none. Values that only fit together are set together.
 """
 
 
@@ -138,7 +138,7 @@ def _quality(profile: QoSProfile) -> str:
 def _parameters() -> Iterator[str]:
     sections = {
         "Parameters of monitor_node": parameters.NODE_PARAMETERS,
-        "Parameters of each property": _of_properties(),
+        "Parameters of each property": (),
         "Parameters of each input": parameters.quality_parameters("TOPIC"),
         "Parameters of bag_player_node": parameters.PLAYER_PARAMETERS,
         "Parameters of twist_gate_node": parameters.GATE_PARAMETERS,
@@ -150,6 +150,7 @@ def _parameters() -> Iterator[str]:
             yield "[configure] and [activate] name the transition at which a change takes effect.\n"
         if title.endswith("property"):
             yield PROPERTIES
+            yield ", ".join(f"`{entry.name}`" for entry in _of_properties())
         for entry in table:
             accepted = _accepted(entry)
             text = TAKEN.sub(r"[\1]", entry.descriptor.description.replace("NAME: ", "", 1))

@@ -197,11 +197,8 @@ class PropertySpec(Section):
         among recorded actions (``min_risk``). ``min_risk`` needs a model that counts actions; its
         bounds hold for all counts at once. Where no action was seen, ``out_of_model`` holds.
     estimator : str
-        What the risk is estimated from: the learned chain; the share of visits that a violation
-        followed (``counted``); the same with the chain as so many visits more (``shrunk``); a
-        regression over predicates (``pooled``); a chain with steps of several ticks (``lagged``);
-        or a weighted sum of logits of all of them and of scores (``auto``). Not with ``risk_of:
-        action``, nor with bounds of the kind ``sound``.
+        What the risk is estimated from. Not with ``risk_of: action``, nor with bounds of the kind
+        ``sound``.
     scores : tuple of str
         Signals in (0, 1) that say by themselves how likely a violation within the horizon is:
         ``auto`` adds their weighted logits at each tick. Danger scores ``for`` the property count
@@ -400,10 +397,8 @@ class BoundsSpec(Section):
     Attributes
     ----------
     kind : str
-        ``credible``: the risk of most chains that agree with the counts. ``sound``: the risk of the
-        true chain; wide at long horizons. ``clustered``: the share of moments that a violation
-        follows, in recordings like those learned from; always in place of ``credible`` where a risk
-        is not the chain's.
+        What the bounds claim. ``clustered`` takes the place of ``credible`` where a risk is not the
+        chain's.
     confidence : float
         Posterior probability, or confidence level.
     samples : int

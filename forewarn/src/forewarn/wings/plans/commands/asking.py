@@ -20,10 +20,8 @@ from forewarn.files.outputs import check_output, write_output
 from forewarn.wings.plans.asking import Endpoint, Reply, ask_all, check_endpoint
 
 ASKED = """\
-A request that times out, breaks off or is refused for load is repeated; one that stays without an
-answer is written as null, with the reason. Answers are kept in FILE.part as they come: after an
-interruption the same command asks only for what is missing, and so it does for answers that are
-null in FILE. What was asked otherwise is asked anew."""
+A request that fails is repeated; what stays without an answer is null, with the reason. Answers are
+kept in FILE.part: after an interruption the same command asks only for what is missing."""
 
 Chat = dict[str, Any]
 """What identifies a chat, and its ``messages``."""
