@@ -64,7 +64,7 @@ def test_a_strange_step_is_told_with_what_was_expected_and_recorded(
     assert (first.verdict, first.transitions, first.step.tick) == (Anomaly.NOT_JUDGED, 0, -1)
     calm = step(29.7)
     assert (calm.verdict, calm.transitions) == (Anomaly.NORMAL, 1)
-    assert calm.rule == "conformal" and calm.what == "both" and calm.false_alarm_rate == 0.2
+    assert calm.test == "conformal" and calm.statistic == "both" and calm.false_alarm_rate == 0.2
     assert calm.step.action == "go" and calm.step.state == calm.step.following
     assert calm.step.p_value > 0.2 and calm.p_value > 0.2
     probe.wait_for_status("anomaly", "OK", "like normal ones")

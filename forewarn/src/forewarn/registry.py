@@ -52,7 +52,7 @@ WINGS = MappingProxyType(
             (
                 "plan check",
                 "plan ask",
-                "merge-runs",
+                "check-runs",
                 "spec grade",
                 "spec ask",
                 "spec fret",

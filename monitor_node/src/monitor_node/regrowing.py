@@ -46,9 +46,9 @@ class Grown(NamedTuple):
 class Regrowing:
     """Keeps what is seen and, every `regrow` seconds, has a tree and a model made of it.
 
-    A tick only puts its moment into a queue. Traces are written in a thread; ``forewarn abstract``
-    and ``forewarn learn`` run over them in processes of their own. What comes of it is written
-    beside the monitor file and is not in force: other states are another abstraction.
+    A tick only puts its moment into a queue. Traces are written in a thread; ``forewarn
+    learn-states`` and ``forewarn learn`` run over them in processes of their own. What comes of it
+    is written beside the monitor file and is not in force: other states are another abstraction.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class Regrowing:
         draft.traces.mkdir(exist_ok=True)
         moments = self._runs.write(draft.traces)
         write_output(draft.config, self._text)
-        self._run("abstract", draft.traces, "-c", draft.config, "--write")
+        self._run("learn-states", draft.traces, "-c", draft.config, "--write")
         self._run("learn", draft.traces, "-c", draft.config, "-o", draft.model, "-j", "1")
         digest = load_model(draft.model).digest
         _empty(paths.traces)

@@ -57,7 +57,7 @@ def block(language: str, number: int = 0) -> str:
 def call(capsys: pytest.CaptureFixture[str], *words: object) -> str:
     code = main([str(word) for word in words])
     said = capsys.readouterr()
-    assert code == 0 or (code == 1 and words[0] in ("replay", "abstract")), said.out + said.err
+    assert code == 0 or (code == 1 and words[0] in ("replay", "learn-states")), said.out + said.err
     return said.out + said.err
 
 
@@ -77,7 +77,7 @@ def test_the_page_shows_what_the_commands_print(
     commands = (
         ("learn", "runs.jsonl", "-c", "monitor.yaml", "-o", "model.json"),
         ("replay", "runs.jsonl", "-c", "monitor.yaml", "-m", "model.json"),
-        ("abstract", "runs.jsonl", "-c", "monitor.yaml", *(
+        ("learn-states", "runs.jsonl", "-c", "monitor.yaml", *(
             word for name in ("errors", "foreign", "balances") for word in ("--variable", name)
         )),
     )  # fmt: skip
@@ -137,7 +137,7 @@ def test_what_only_the_end_of_a_run_knows_is_a_label_and_no_variable(
             "  task: {}", "  task: {}\n  attack_succeeded: {}"
         )
     )
-    said = call(capsys, "abstract", "runs.jsonl", "-c", config, "--leaves", "8")
+    said = call(capsys, "learn-states", "runs.jsonl", "-c", config, "--leaves", "8")
     assert "attack_succeeded is known at the end of a run only: it is not asked about" in said
     assert "attack_succeeded >" not in said and "split         attack" not in said
 
@@ -177,7 +177,7 @@ def test_real_runs_go_through_every_command(
     assert len({step.action for step, _ in load_model(model).steps}) > 1
     call(capsys, "replay", runs, "-c", config, "-m", model)
     said = call(
-        capsys, "abstract", runs, "-c", config, "--variable", "errors", "--variable", "foreign",
+        capsys, "learn-states", runs, "-c", config, "--variable", "errors", "--variable", "foreign",
         "--write",
     )  # fmt: skip
     assert "held-out loss" in said
@@ -252,9 +252,9 @@ def test_a_run_that_two_files_hold_is_learned_from_once(
     )
     assert remark in call(capsys, "learn", *both, "-o", "both.json")
     assert len(load_model(folder / "both.json").provenance) == 119
-    assert remark in call(capsys, "abstract", *both, "--variable", "errors")
+    assert remark in call(capsys, "learn-states", *both, "--variable", "errors")
     (folder / "b.jsonl").write_text("".join(lines[:60]))
-    for command in (("learn", *both, "-o", "both.json"), ("abstract", *both)):
+    for command in (("learn", *both, "-o", "both.json"), ("learn-states", *both)):
         assert main([*command]) == 2
         assert "holds the same data" in capsys.readouterr().err
 
@@ -284,7 +284,7 @@ def test_a_normal_run_that_is_in_the_model_too_is_left_out_and_said_so(
 def test_what_tells_the_next_action_is_asked_about_only_where_it_is_named(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ("abstract", "runs.jsonl", "-c", "monitor.yaml", "--leaves", "8")
+    words = ("learn-states", "runs.jsonl", "-c", "monitor.yaml", "--leaves", "8")
     said = call(capsys, *words)
     assert "note: proposed, arguments, foreign, repeated: known only with what is done next" in said
     asked = said.partition("gain (bits)")[2].partition("leaf  moments")[0]

@@ -96,11 +96,11 @@ def test_the_strange_step_is_named_with_what_was_expected(forewarn, folder, kind
 @pytest.mark.parametrize("rule", RULES)
 def test_fresh_runs_are_seldom_told_and_do_not_drift(forewarn, folder, rule):
     found = forewarn(
-        *asked(folder, "fresh"), "--calibrate", folder / "normal.jsonl", "--rule", rule, "--json",
-        "--every", 4,
+        *asked(folder, "fresh"), "--calibrate", folder / "normal.jsonl", "--test", rule, "--json",
+        "--period", 4,
     )  # fmt: skip
     result = json.loads(found.out)
-    assert result["anomalous"] <= 9 and len(result["runs"]) == 60 and result["every"] == 4
+    assert result["anomalous"] <= 9 and len(result["runs"]) == 60 and result["period"] == 4
     assert result["drift"]["since"] is None
     assert found.code == int(result["anomalous"] > 0)
 
@@ -108,7 +108,8 @@ def test_fresh_runs_are_seldom_told_and_do_not_drift(forewarn, folder, rule):
 def test_what_is_surprising_is_chosen(forewarn, folder):
     for what, told in (("choice", [True, False]), ("outcome", [False, True])):
         found = forewarn(
-            *asked(folder, "odd"), "--calibrate", folder / "normal.jsonl", "--what", what, "--json",
+            *asked(folder, "odd"), "--calibrate", folder / "normal.jsonl",
+            "--statistic", what, "--json",
             "--alpha", "0.02",
         )  # fmt: skip
         parts = [run["steps"][0]["part"] for run in json.loads(found.out)["runs"]]
@@ -133,12 +134,19 @@ def test_a_calibration_is_kept_and_used_again(forewarn, folder, tmp_path):
     kept = tmp_path / "anomalies.json"
     odd = asked(folder, "odd")
     first = forewarn(
-        *odd, "--calibrate", folder / "normal.jsonl", "--save", kept, "--what", "choice", "--json"
+        *odd,
+        "--calibrate",
+        folder / "normal.jsonl",
+        "--save",
+        kept,
+        "--statistic",
+        "choice",
+        "--json",
     )
     assert forewarn(*odd, "--calibration", kept, "--json").out == first.out
     strict = forewarn(*odd, "--calibration", kept, "--alpha", "0.001")
     assert strict.code == 2 and "999 or more" in strict.err
-    other = forewarn(*odd, "--calibration", kept, "--what", "outcome")
+    other = forewarn(*odd, "--calibration", kept, "--statistic", "outcome")
     assert other.code == 2 and "was calibrated with choice, and not with outcome" in other.err
     tree = forewarn(*asked(folder, "odd", "tree"), "--calibration", kept)
     assert tree.code == 2 and str(kept) in tree.err and "another abstraction" in tree.err
@@ -205,7 +213,7 @@ def test_runs_that_the_model_was_learned_from_are_refused_to_calibrate_on(forewa
         ((), "required"),
         (("--calibrate", "NORMAL", "--alpha", "0.6"), "at most 0.5"),
         (("--calibrate", "NORMAL", "--alpha", "0.01"), "59 normal runs"),
-        (("--calibrate", "NORMAL", "--rule", "prefix", "--every", "200"), "no checkpoint"),
+        (("--calibrate", "NORMAL", "--test", "prefix", "--period", "200"), "no checkpoint"),
         (("--calibrate", "NORMAL", "COPY"), "the same data"),
         (("--calibrate", "nowhere"), "nowhere"),
     ],
@@ -248,10 +256,10 @@ def test_ticks_without_actions(forewarn, corridor_run, corridor_model, drive, re
     record(fresh, drive(50, 20.0))
     found = forewarn(
         "anomalies", fresh, "-c", corridor_run.config, "-m", corridor_model, "--calibrate",
-        tmp_path / "normal", "--alpha", "0.1", "--rule", "checkpoints", "--every", "2.5", "--json",
+        tmp_path / "normal", "--alpha", "0.1", "--test", "checkpoints", "--period", "2.5", "--json",
     )  # fmt: skip
     result = json.loads(found.out)
-    assert result["what"] == "outcome" and result["every"] == 25
+    assert result["statistic"] == "outcome" and result["period"] == 25
     # Each episode is a run: a crash ends one.
     assert result["normal_runs"] == 15
     runs = result["runs"]
@@ -260,7 +268,7 @@ def test_ticks_without_actions(forewarn, corridor_run, corridor_model, drive, re
     assert 0 <= run["steps"][0]["time"] < 20
     choice = forewarn(
         "anomalies", fresh, "-c", corridor_run.config, "-m", corridor_model, "--calibrate",
-        tmp_path / "normal", "--what", "choice",
+        tmp_path / "normal", "--statistic", "choice",
     )  # fmt: skip
     assert choice.code == 2 and "counts no actions" in choice.err
 
@@ -270,7 +278,7 @@ def live(folder: Path) -> Path:
     """Return the folder with monitor files that judge while they watch."""
     for rule in ("conformal", "prefix", "cusum", "checkpoints", "quantile"):
         given = [*map(str, asked(folder, "fresh")), "--calibrate", str(folder / "normal.jsonl")]
-        given += ["--rule", rule, "--every", "3", "--save", str(folder / f"{rule}.anomalies")]
+        given += ["--test", rule, "--period", "3", "--save", str(folder / f"{rule}.anomalies")]
         assert main([*given, "-q"]) in (0, 1)
         section = f"anomaly: {{file: {rule}.anomalies}}\n"
         (folder / f"{rule}.yaml").write_text(f"{SPEC}{section}model: monitor.json\n")
@@ -293,7 +301,7 @@ def test_replay_says_while_a_run_lasts_what_anomalies_says_when_it_is_over(forew
     assert len(ends) == len(runs) == 3
     assert any(run["anomalous"] for run in runs)
     for run, row in zip(runs, ends, strict=True):
-        assert row["transitions"] == run["transitions"] and row["rule"] == rule
+        assert row["transitions"] == run["transitions"] and row["test"] == rule
         assert (row["verdict"] == "ANOMALOUS") == run["anomalous"]
         for ours, theirs in (("value", "value"), ("limit", "limit"), ("p_value", "p_value")):
             assert row[ours] == run[theirs], ours
@@ -313,7 +321,7 @@ def test_replay_says_while_a_run_lasts_what_anomalies_says_when_it_is_over(forew
     [
         ("{file: nowhere.anomalies}", ["nowhere.anomalies", "cannot be read"]),
         ("{file: monitor.json}", ["monitor.json", "format", "accepted"]),
-        ("{file: quantile.anomalies}", ["anomaly.rule", "when it is over", "conformal, prefix"]),
+        ("{file: quantile.anomalies}", ["anomaly.test", "when it is over", "conformal, prefix"]),
         ("{file: conformal.anomalies, alpha: 0.001}", ["anomaly.alpha", "59", "accepted: 999"]),
     ],
 )

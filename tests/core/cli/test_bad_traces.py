@@ -32,10 +32,10 @@ def write(path: Path, rows: list[dict[str, object]]) -> Path:
 def test_a_trace_without_actions_is_told(forewarn, config, tmp_path, kind):
     rows = [{"run": run, "x": step, "over": False} for run in range(4) for step in range(9)]
     trace = write(tmp_path / "a.jsonl", rows)
-    found = forewarn("abstract", trace, "-c", config, "--class", kind)
+    found = forewarn("learn-states", trace, "-c", config, "--class", kind)
     assert found.code == 2 and "no action is known" in found.err and "another class" in found.err
     # Other classes need none.
-    assert forewarn("abstract", trace, "-c", config, "--class", "state").code in (0, 1)
+    assert forewarn("learn-states", trace, "-c", config, "--class", "state").code in (0, 1)
 
 
 def test_a_tree_of_one_leaf_is_a_tree(forewarn, tmp_path):
@@ -62,7 +62,7 @@ def test_a_label_that_never_occurs_is_told(forewarn, config, tmp_path):
     trace = write(tmp_path / "a.jsonl", rows)
     found = forewarn("refine", trace, "-c", config, "--query", "Pmax(done) <= 0.1")
     assert found.code == 2 and "no run reaches the goal" in found.err
-    one_leaf = forewarn("abstract", trace, "-c", config, "--class", "violation:p:1")
+    one_leaf = forewarn("learn-states", trace, "-c", config, "--class", "violation:p:1")
     assert one_leaf.code == 1 and "s0" in one_leaf.out
 
 
@@ -71,7 +71,7 @@ def test_more_variables_than_can_be_tried_are_refused(forewarn, tmp_path):
     config = tmp_path / "monitor.yaml"
     config.write_text(TEXT.replace("x: {},", f"x: {{}}, {names},"))
     trace = write(tmp_path / "a.jsonl", [{"x": 1, "action": "a"}, {"x": 2, "action": "b"}])
-    found = forewarn("abstract", trace, "-c", config)
+    found = forewarn("learn-states", trace, "-c", config)
     assert found.code == 2 and "1203 variables to ask about" in found.err
     assert "at most 1,000" in found.err
 
@@ -99,5 +99,5 @@ def test_many_different_texts_are_no_trouble(forewarn, config, tmp_path):
         for i in range(4000)
     ]
     trace = write(tmp_path / "a.jsonl", rows)
-    found = forewarn("abstract", trace, "-c", config, "--leaves", "2", "--json")
+    found = forewarn("learn-states", trace, "-c", config, "--leaves", "2", "--json")
     assert json.loads(found.out)["splits"][0]["condition"] == "x > 3"

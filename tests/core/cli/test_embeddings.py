@@ -57,7 +57,7 @@ def test_a_tree_tells_texts_by_what_they_are_about(
 ) -> None:
     runs = write(tmp_path / "runs.jsonl", PAYING, READING, 160)
     asked = ("-c", config, "--class", "violation:harmless:5", "--text", "embedding")
-    printed = forewarn("abstract", runs, *asked, "--write")
+    printed = forewarn("learn-states", runs, *asked, "--write")
     assert f"embedding_score(said, '{embedding_model.name}', [{SIZE} weights]) > " in printed.out
     assert f"'{embedding_model.name}', [" in config.read_text()
     model = tmp_path / "model.json"
@@ -78,7 +78,7 @@ def test_the_model_is_part_of_the_digest(
 ) -> None:
     runs = write(tmp_path / "runs.jsonl", PAYING, READING, 60)
     asked = ("-c", config, "--class", "violation:harmless:5", "--text", "embedding")
-    forewarn("abstract", runs, *asked, "--write")
+    forewarn("learn-states", runs, *asked, "--write")
     before = compile_spec(load_spec(config)).abstraction.digest
     other = embedding_model._replace(name="another@0")
     with monkeypatch.context() as patch:
@@ -94,7 +94,7 @@ def test_without_the_extra_the_commands_say_so(
 ) -> None:
     runs = write(tmp_path / "runs.jsonl", PAYING, READING, 60)
     asked = ("-c", config, "--class", "violation:harmless:5", "--text", "embedding")
-    refused = forewarn("abstract", runs, *asked)
+    refused = forewarn("learn-states", runs, *asked)
     assert refused.code == 2 and "forewarn[embeddings]" in refused.err
     condition = f"embedding_score(said, 'l2_supercat_256@0', {[0.5] * 64}) > 0"
     tree = f'tree: {{if: "{condition}", then: s0, else: s1}}'

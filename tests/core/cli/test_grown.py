@@ -62,7 +62,7 @@ def _asked(forewarn, model, *arguments):
 
 @pytest.fixture
 def grown(forewarn, config, folders):
-    assert forewarn("abstract", folders[0], "-c", config, "--leaves", 2, "--write").code == 0
+    assert forewarn("learn-states", folders[0], "-c", config, "--leaves", 2, "--write").code == 0
     return config
 
 
@@ -124,7 +124,7 @@ def test_the_marks_stay_with_the_counts(forewarn, grown, folders, tmp_path):
 
 
 def test_what_would_be_written_is_shown_without_all_marks(forewarn, config, folders):
-    command = ("abstract", folders[0], "-c", config, "--leaves", 2)
+    command = ("learn-states", folders[0], "-c", config, "--leaves", 2)
     assert "+  state_source_recordings: [\n+    ...\n+  ]\n" in forewarn(*command).out
     change = json.loads(forewarn(*command, "--json").out)["diff"]
     assert len(re.findall('"[0-9a-f]{12}"', change)) == 50

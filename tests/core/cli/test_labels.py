@@ -1,4 +1,4 @@
-"""``forewarn abstract --label``: labels of few runs become an expression that says its error."""
+"""``forewarn learn-states --label``: labels of few runs become an expression."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def runs(tmp_path: Path):
 )
 def test_arguments_that_would_count_for_nothing_are_refused(forewarn, config, runs, words):
     path, _ = runs(1.0)
-    result = forewarn("abstract", path, "-c", config, *words)
+    result = forewarn("learn-states", path, "-c", config, *words)
     assert result.code == 2 and words[-2] in result.err and "accepted" in result.err
 
 
@@ -73,7 +73,7 @@ def test_the_rule_behind_the_labels_is_found(forewarn, config, runs, beside):
     extra = ("--labels", file) if beside else ()
     if beside:
         config.write_text(TEXT.replace(", solved: {}", ""))
-    words = ("abstract", path, "-c", config, "--label", "solved", "--write", *extra)
+    words = ("learn-states", path, "-c", config, "--label", "solved", "--write", *extra)
     found = json.loads(forewarn(*words, "--json").out)
     assert found["right"] / found["runs"] > found["common"] and found["unlabelled"] > 0
     assert found["lower"] < found["right"] / found["runs"] <= found["upper"]
@@ -95,7 +95,7 @@ def test_the_rule_behind_the_labels_is_found(forewarn, config, runs, beside):
 
 def test_what_no_variable_tells_is_no_label(forewarn, config, runs):
     path, _ = runs(1.0, noise=0.5)
-    found = forewarn("abstract", path, "-c", config, "--label", "solved", "--json")
+    found = forewarn("learn-states", path, "-c", config, "--label", "solved", "--json")
     said = json.loads(found.out)
     assert found.code == 1 or said["lower"] < said["common"]
     assert config.read_text() == TEXT
@@ -115,14 +115,14 @@ def test_what_no_variable_tells_is_no_label(forewarn, config, runs):
 def test_wrong_labels_are_told_with_their_line(forewarn, config, runs, lines, said):
     path, file = runs(0.0)
     file.write_text(lines)
-    found = forewarn("abstract", path, "-c", config, "--label", "solved", "--labels", file)
+    found = forewarn("learn-states", path, "-c", config, "--label", "solved", "--labels", file)
     assert found.code == 2 and said in found.err
 
 
 def test_a_label_that_is_no_signal_or_has_a_default_is_refused(forewarn, config, runs):
     path, _ = runs(0.5)
-    found = forewarn("abstract", path, "-c", config, "--label", "solvd")
+    found = forewarn("learn-states", path, "-c", config, "--label", "solvd")
     assert found.code == 2 and "'solvd' is no signal" in found.err
     config.write_text(TEXT.replace("solved: {}", "solved: {default: false}"))
-    found = forewarn("abstract", path, "-c", config, "--label", "solved")
+    found = forewarn("learn-states", path, "-c", config, "--label", "solved")
     assert found.code == 2 and "has a default" in found.err

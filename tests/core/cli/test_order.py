@@ -36,7 +36,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("tune", ("-m", "{model}", "--false-alarms-per-hour", 500, "--miss-rate", 0.5)),
         ("learn", ("--calibrate",)),
         ("refine", ("--query", "Pmax(crash) <= 0.01")),
-        ("abstract", ("--class", "violation:p:5")),
+        ("learn-states", ("--class", "violation:p:5")),
     ],
 )
 def test_the_order_in_which_recordings_are_given_decides_nothing(

@@ -44,7 +44,7 @@ COMMENTED = """\
 states:
   # Ours since May.
   kind: tree  # no predicates
-  # learned by `forewarn abstract` from 3 recordings; edit it as you like
+  # learned by `forewarn learn-states` from 3 recordings; edit it as you like
   variables: [key, room]  # what the robot knows
   tree:  # by Anna
     # The kitchen has the longer name.
@@ -73,7 +73,7 @@ def test_what_people_wrote_beside_a_tree_stays_when_it_is_refined(forewarn, conf
     assert "learned by" not in text
     assert load_spec(config).states.kind == "tree"
     # A tree that is grown anew has other leaves: what was said of the old ones goes.
-    assert forewarn("abstract", recorded(0.1), "-c", config, "--write").code == 0
+    assert forewarn("learn-states", recorded(0.1), "-c", config, "--write").code == 0
     assert "stove's here" not in config.read_text() and "# Ours since May." in config.read_text()
 
 
@@ -90,7 +90,7 @@ def test_a_tree_on_one_line_keeps_what_stands_behind_it(forewarn, config, record
 def test_what_would_be_written_is_shown_without_digests(forewarn, config, recorded):
     command = (recorded(0.1), "-c", config, "--query", "Pmax(fire) <= 0.3")
     assert not re.search('"[0-9a-f]{12}"', forewarn("refine", *command).out)
-    assert forewarn("abstract", recorded(0.1, seed=3), "-c", config, "--write").code == 0
+    assert forewarn("learn-states", recorded(0.1, seed=3), "-c", config, "--write").code == 0
     shown = forewarn("refine", *command).out
     assert not re.search('"[0-9a-f]{12}"', shown)
     assert "-    ...\n" in shown and "+    ...\n" in shown
@@ -214,10 +214,10 @@ def test_the_page_shows_what_abstract_and_refine_print(
     exec(compile(blocks("python")[0], "make_runs.py", "exec"), {})
     Path("monitor.yaml").write_text(blocks("yaml")[0])
     shown = [block for block in blocks("text") if block.startswith("$ forewarn")]
-    for command, block in zip(("abstract", "refine"), shown, strict=False):
+    for command, block in zip(("learn-states", "refine"), shown, strict=False):
         assert block.startswith(f"$ forewarn {command} ")
         as_shown(forewarn, block)
-        if command == "abstract":  # before refine writes its tree
+        if command == "learn-states":  # before refine writes its tree
             bound = ("--query", "Pmax(fire) <= 0.05", "--report", "refined.html")
             said = forewarn("refine", "runs.jsonl", "-c", "monitor.yaml", *bound).text
             assert "the bound is broken by the runs themselves" in said

@@ -63,7 +63,7 @@ def shown(folder: Path, *words: object, stop: str = "", colour: bool = False) ->
 @pytest.mark.parametrize(
     ("words", "bars"),
     [
-        (("abstract", "runs.jsonl", "-c", "monitor.yaml"),
+        (("learn-states", "runs.jsonl", "-c", "monitor.yaml"),
          ("reading 60 recordings", "choosing the number of leaves", "growing the tree")),
         (("refine", "runs.jsonl", "-c", "monitor.yaml", *QUERY), ("refining: 2 leaves, 1 ",)),
         (("check", "model.json", QUERY[1]), ("checking Pmax(fire) <= 0.05",)),

@@ -1,4 +1,4 @@
-"""``abstract`` and ``refine``: recordings that belong together are held out together."""
+"""``learn-states`` and ``refine``: recordings that belong together are held out together."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def test_the_number_of_leaves_is_chosen_on_groups_that_were_left_out(forewarn, c
     spec = SPEC.replace("{key: {},", "{key: {}, robot: {},")
     asked = ("--folds", "4", "--leaf-size", "2")
     by_signal = said(
-        forewarn, "abstract", *robots, "-c", config(spec=spec), *asked, "--group", "robot"
+        forewarn, "learn-states", *robots, "-c", config(spec=spec), *asked, "--group", "robot"
     )
-    alone = said(forewarn, "abstract", *robots, "-c", config(spec=spec), *asked)
-    command = ("abstract", *robots, "-c", config(BY_ROBOT, spec=spec), *asked)
+    alone = said(forewarn, "learn-states", *robots, "-c", config(spec=spec), *asked)
+    command = ("learn-states", *robots, "-c", config(BY_ROBOT, spec=spec), *asked)
     together = said(forewarn, *command)
     assert together["sizes"] == by_signal["sizes"] != alone["sizes"]
     assert "120 recordings in 4 groups of robot: those of a group are" in forewarn(*command).err
@@ -58,7 +58,7 @@ def test_the_number_of_leaves_is_chosen_on_groups_that_were_left_out(forewarn, c
 
 
 def test_one_group_chooses_no_number_of_leaves(forewarn, config, robots):
-    found = forewarn("abstract", *robots[:2], "-c", config(BY_ROBOT))
+    found = forewarn("learn-states", *robots[:2], "-c", config(BY_ROBOT))
     assert found.code == 0 and "one group of recordings cannot choose" in found.err
 
 
@@ -122,7 +122,7 @@ def test_a_label_that_a_robot_has_is_judged_on_other_robots(forewarn, config, tm
         path = tmp_path / f"r{robot}" / "runs.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     runs = sorted(tmp_path.glob("r*/runs.jsonl"))
-    words = ("abstract", *runs, "--label", "solved")
+    words = ("learn-states", *runs, "--label", "solved")
     alone = said(forewarn, *words, "-c", config(spec=LABELS))
     together = said(forewarn, *words, "-c", config(BY_ROBOT, spec=LABELS))
     # The weight tells which robot it is: that is right for its other runs, not for other robots.

@@ -61,7 +61,7 @@ COMMANDS = {
     "replay": ("{new}", "-c", "{config}", "-m", "{model}", "--verdicts", "{out}"),
     "tune": ("{new}", "-c", "{config}", "--folds", 2, "--false-alarms-per-hour", 50),
     "compare": ("{config}", "{new}", "--folds", 2, "--resamples", 5, "--rival", "big=x"),
-    "abstract": ("{new}", "-c", "{config}", "--leaves", 3),
+    "learn-states": ("{new}", "-c", "{config}", "--leaves", 3),
     "anomalies": (
         "{new}",
         "-c",

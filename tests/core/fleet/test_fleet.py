@@ -97,7 +97,7 @@ def test_a_worker_that_dies_in_mid_recording_costs_nothing_but_time(
 
     gateway.decide = kill
     model = tmp_path / "model.json"
-    fleet.learned(given.url, "-c", given.config, "-o", model, "--on", scheduler.found)
+    fleet.learned(given.url, "-c", given.config, "-o", model, "--scheduler", scheduler.found)
     assert killed
     assert same(model, given, tmp_path)
 
@@ -120,7 +120,7 @@ def test_a_run_goes_on_after_the_scheduler_has_died(
     gateway.decide = kill
     model, store = tmp_path / "model.json", "s3://fleet/resumed"
     arguments = (given.url, "-c", given.config, "-o", model, "--store", store)
-    result = fleet.forewarn("learn", *arguments, "--on", scheduler.found)
+    result = fleet.forewarn("learn", *arguments, "--scheduler", scheduler.found)
     assert result.returncode == 2
     assert f"{scheduler.found}: the scheduler has gone" in result.stderr
     assert "Traceback" not in result.stderr
@@ -140,9 +140,9 @@ def test_who_does_not_answer_is_named_in_one_line(fleet: Any, given: Given, tmp_
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith(f"forewarn learn: error: {given.url}: cannot be listed (")
     assert result.stderr.count("\n") == 1
-    result = fleet.forewarn("learn", *arguments, "--on", "nonsense")
+    result = fleet.forewarn("learn", *arguments, "--scheduler", "nonsense")
     assert (result.returncode, result.stdout) == (2, "")
-    assert "nonsense: --on: no scheduler answers" in result.stderr
+    assert "nonsense: --scheduler: no scheduler answers" in result.stderr
     assert result.stderr.count("\n") == 1, "nor is anything said when the process ends"
 
 
@@ -157,7 +157,7 @@ def test_a_worker_of_another_version_is_refused_by_name(
     worker = fleet.worker(scheduler, tmp_path / "a", code=other.parent)
     model = tmp_path / "model.json"
     result = fleet.forewarn(
-        "learn", given.url, "-c", given.config, "-o", model, "--on", scheduler.found
+        "learn", given.url, "-c", given.config, "-o", model, "--scheduler", scheduler.found
     )
     assert result.returncode == 2
     assert f"{worker.found}: the worker runs forewarn {forewarn.__version__} (" in result.stderr
@@ -188,7 +188,7 @@ def test_groups_and_the_report_of_a_cluster_are_those_of_this_process(
     scheduler = fleet.scheduler()
     fleet.worker(scheduler, tmp_path / "a")
     found = []
-    for name, on in (("there", ("--on", scheduler.found)), ("here", ("-j", 1))):
+    for name, on in (("there", ("--scheduler", scheduler.found)), ("here", ("-j", 1))):
         model, page = tmp_path / f"{name}.json", tmp_path / f"{name}.html"
         groups = ("--group-by", "robot", "--group-source", "{robot}-*")
         told = fleet.learned(given.url, "-c", given.config, "-o", model, *groups, *on)["groups"]
@@ -240,7 +240,7 @@ def test_a_cluster_replays_and_converts_as_this_process_does(
     model.write_bytes(given.model)
     written = []
     for name, recordings, on in (
-        ("cluster", [given.url], ("--on", scheduler.found)),
+        ("cluster", [given.url], ("--scheduler", scheduler.found)),
         ("here", sorted(given.folder.glob("*.mcap")), ()),
     ):
         verdicts = tmp_path / f"{name}.jsonl"
@@ -251,7 +251,9 @@ def test_a_cluster_replays_and_converts_as_this_process_does(
         written.append([line for line in lines if not line.startswith('{"recording"')])
     assert killed
     assert written[0] == written[1] and len(written[0]) > RECORDINGS * SECONDS
-    result = fleet.forewarn("convert", given.url, "-o", "s3://fleet/mcap", "--on", scheduler.found)
+    result = fleet.forewarn(
+        "convert", given.url, "-o", "s3://fleet/mcap", "--scheduler", scheduler.found
+    )
     assert result.returncode == 0, result.stderr
     again = tmp_path / "again.json"
     fleet.learned("s3://fleet/mcap/*.mcap", "-c", given.config, "-o", again, "-j", 1)

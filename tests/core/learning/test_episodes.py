@@ -201,7 +201,7 @@ def test_every_command_on_traces_takes_records_and_bags(
         assert main([*map(str, words), "--json"]) in (0, 1)
         return json.loads(capsys.readouterr().out)
 
-    grown = call("abstract", folders["past"], "-c", config, "--write")
+    grown = call("learn-states", folders["past"], "-c", config, "--write")
     assert "errors > 0" in [split["condition"] for split in grown["splits"]]
     refined = call("refine", folders["past"], "-c", config, "--query", "Pmax(failing) <= 0.999")
     assert refined["ending"] in ("holds", "real", "no split")

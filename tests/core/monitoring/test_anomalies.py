@@ -78,7 +78,7 @@ def surprises(predictor: Predictor, run: list[Transition], what: str = "both") -
 
 def calibrated(runs: list[list[float]], **changes: object) -> Calibration:
     given_ = {
-        "model": "m", "abstraction": "d", "what": "both", "rule": "conformal", "every": 5,
+        "model": "m", "abstraction": "d", "statistic": "both", "test": "conformal", "period": 5,
         "alpha": 0.1, "recordings": ["r"], **changes,
     }  # fmt: skip
     return calibrate(runs, **given_)  # type: ignore[arg-type]
@@ -207,17 +207,17 @@ def test_the_normal_rules_are_those_of_scipy(alpha):
     rng = np.random.default_rng(3)
     runs = [rng.exponential(size=int(rng.integers(3, 40))).tolist() for _ in range(120)]
     past = np.array([-sum(run) for run in runs])
-    normal = calibrated(runs, rule="normal", alpha=alpha)
+    normal = calibrated(runs, test="normal", alpha=alpha)
     limit = stats.norm(past.mean(), past.std(ddof=1)).ppf(alpha)
     assert normal.judge([1.0]).limit == pytest.approx(limit)
     assert normal.judge([-limit - 0.01]).anomalous is False
     assert normal.judge([-limit + 0.01]).anomalous is True
-    quantile = calibrated(runs, rule="quantile", alpha=alpha)
+    quantile = calibrated(runs, test="quantile", alpha=alpha)
     assert quantile.judge([1.0]).limit == pytest.approx(np.sort(past)[math.floor(alpha * 120)])
     for one in find_checkpoints(runs, 5):
         cut = [-sum(run[: one.steps]) for run in runs if len(run) >= one.steps]
         assert one[1:] == pytest.approx((len(cut), np.mean(cut), stats.tstd(cut)))
-    checkpoints = calibrated(runs, rule="checkpoints", alpha=alpha)
+    checkpoints = calibrated(runs, test="checkpoints", alpha=alpha)
     first = checkpoints.checkpoints[0]
     fall = stats.norm(first.mean, first.deviation).ppf(alpha)
     for extra, told in ((0.01, True), (-0.01, False)):
@@ -244,7 +244,7 @@ def test_the_promised_share_of_false_alarms_is_kept(normal_runs, rule, what):
     alpha, told = 0.1, 0
     for trial in normal_runs:
         *past, new = [[one.of(what) for one in run] for run in trial]
-        found = calibrated(past, rule=rule, alpha=alpha, what=what)
+        found = calibrated(past, test=rule, alpha=alpha, statistic=what)
         told += found.judge(new).anomalous
     assert stats.binomtest(told, len(normal_runs), alpha, alternative="greater").pvalue > 0.01
 
@@ -259,7 +259,7 @@ def test_without_ties_the_promised_share_is_the_real_one(rule):
         return rng.exponential(size=int(rng.integers(5, 30))).tolist()
 
     told = sum(
-        calibrated([normal() for _ in range(runs)], rule=rule, every=1).judge(normal()).anomalous
+        calibrated([normal() for _ in range(runs)], test=rule, period=1).judge(normal()).anomalous
         for _ in range(trials)
     )
     assert stats.binomtest(told, trials, 0.1).pvalue > 0.01
@@ -269,7 +269,7 @@ def test_a_sum_of_evidence_is_that_of_pages_definition():
     """Page (1954): the greatest sum of any stretch of steps; here by trying all stretches."""
     rng = np.random.default_rng(11)
     past = [rng.exponential(size=30).tolist() for _ in range(40)]
-    found = calibrated(past, rule="cusum")
+    found = calibrated(past, test="cusum")
     run = rng.exponential(scale=1.5, size=40).tolist()
     reference = past[::2]
     shares = [[np.mean(np.array(one) >= value) for one in reference] for value in run]
@@ -302,7 +302,7 @@ def test_runs_whose_steps_depend_on_each_other_are_told_no_more_often_than_promi
 
     runs, trials = 2 * round(2 / alpha - 1), 150
     told = sum(
-        calibrated([normal() for _ in range(runs)], rule="cusum", alpha=alpha)
+        calibrated([normal() for _ in range(runs)], test="cusum", alpha=alpha)
         .judge(normal())
         .anomalous
         for _ in range(trials)
@@ -319,7 +319,7 @@ def test_what_changes_late_and_a_little_shows_in_the_sum_and_in_no_single_step()
 
     past = [walk(1.0) for _ in range(80)]
     shifted = [walk(1.8) for _ in range(60)]
-    judges = {rule: calibrated(past, rule=rule) for rule in ("conformal", "prefix", "cusum")}
+    judges = {rule: calibrated(past, test=rule) for rule in ("conformal", "prefix", "cusum")}
     told = {
         rule: np.mean([judge.judge(run).anomalous for run in shifted])
         for rule, judge in judges.items()
@@ -339,7 +339,9 @@ def test_unusual_choices_are_told_by_likelihood_and_not_by_the_outcome_alone(pre
     skewed = predictor_of(learned([simulated(rng, 40, bias=0.2) for _ in range(30)]), "both")
     past = [simulated(rng, 40, bias=0.2) for _ in range(60)]
     for what in ("outcome", "choice"):
-        found = calibrated([surprises(skewed, run, what) for run in past], rule="prefix", what=what)
+        found = calibrated(
+            [surprises(skewed, run, what) for run in past], test="prefix", statistic=what
+        )
         shares[what] = np.mean([found.judge(surprises(skewed, run, what)).anomalous for run in odd])
     assert shares["choice"] > 0.9 and shares["outcome"] < 0.3
 
@@ -349,13 +351,13 @@ def test_too_few_runs_are_refused_and_one_more_is_enough():
         for alpha in (0.05, 0.1, 1 / 3, 0.5):
             least = least_runs(rule, alpha)
             with pytest.raises(RecordingError, match=f"{least - 1} normal runs"):
-                calibrated([[1.0]] * (least - 1), rule=rule, alpha=alpha)
-            odd = calibrated([[1.0] * 5] * least, rule=rule, alpha=alpha).judge([9.0] * 5)
+                calibrated([[1.0]] * (least - 1), test=rule, alpha=alpha)
+            odd = calibrated([[1.0] * 5] * least, test=rule, alpha=alpha).judge([9.0] * 5)
             assert odd.anomalous
     assert least_runs("conformal", 0.05) == 19
     for rule in ("prefix", "checkpoints"):
         with pytest.raises(RecordingError, match="too few normal runs have 5 transitions"):
-            calibrated([[1.0] * 4] * 40, rule=rule)
+            calibrated([[1.0] * 4] * 40, test=rule)
 
 
 def test_runs_that_never_fall_below_or_end_before_a_checkpoint_deviate_by_nothing():
@@ -369,7 +371,7 @@ def test_a_calibration_is_kept_and_refused_for_another_model(tmp_path: Path):
     runs = [rng.exponential(size=12).tolist() for _ in range(20)]
     file = tmp_path / "anomalies.json"
     for rule in RULES:
-        found = calibrated(runs, rule=rule)
+        found = calibrated(runs, test=rule)
         save_calibration(found, file)
         assert load_calibration(file, "m", "d") == found
     with pytest.raises(ModelError, match=r"another model.*digest m") as refused:
@@ -384,9 +386,9 @@ def test_a_calibration_is_kept_and_refused_for_another_model(tmp_path: Path):
     [
         ("alpha", 0, "alpha"),
         ("alpha", 0.001, "20 normal runs"),
-        ("rule", "magic", "rule"),
-        ("what", 3, "what"),
-        ("every", 0, "every"),
+        ("test", "magic", "test"),
+        ("statistic", 3, "statistic"),
+        ("period", 0, "period"),
         ("format", "forewarn-model", "format"),
         ("version", 1, "version"),
         ("recordings", [1], "recordings"),
@@ -453,8 +455,8 @@ def test_a_run_that_stays_where_none_stays_is_told_by_rarity_alone() -> None:
         predictor = predictor_of(model, what)  # type: ignore[arg-type]
         runs = [[predictor.surprise(one).of(what) for one in run] for run in (*normal, odd)]  # type: ignore[arg-type]
         made = calibrate(
-            runs[:-1], model="", abstraction="", what=what, rule="prefix",  # type: ignore[arg-type]
-            every=5, alpha=0.05, recordings=(),
+            runs[:-1], model="", abstraction="", statistic=what, test="prefix",  # type: ignore[arg-type]
+            period=5, alpha=0.05, recordings=(),
         )  # fmt: skip
         told[what] = made.judge(runs[-1]).anomalous
     assert told == {"outcome": False, "state": True}

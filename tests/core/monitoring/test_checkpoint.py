@@ -163,8 +163,8 @@ def watched(request: Any, tmp_path_factory: Any) -> Callable[[], Watch]:
     asked = ["-c", str(config), "-q"]
     assert main(["learn", str(folder / "past"), *asked, "-o", str(model)]) == 0
     judged = ["anomalies", str(folder / "past"), *asked, "-m", str(model)]
-    judged += ["--calibrate", str(folder / "normal"), "--alpha", "0.2", "--every", "0.3"]
-    judged += ["--rule", request.param, "--save", str(folder / "normal.anomalies")]
+    judged += ["--calibrate", str(folder / "normal"), "--alpha", "0.2", "--period", "0.3"]
+    judged += ["--test", request.param, "--save", str(folder / "normal.anomalies")]
     assert main(judged) in (0, 1)
     config.write_text(WATCHED)
     compiled, counts = compile_spec(load_spec(config)), load_model(model)

@@ -96,9 +96,9 @@ def detector(rule: Rule = "conformal", longest: int | None = None) -> Detector:
         runs,
         model=PREDICTOR.digest,
         abstraction=MODEL.digest,
-        what="both",
-        rule=rule,
-        every=5,
+        statistic="both",
+        test=rule,
+        period=5,
         alpha=0.1,
         recordings=["r"],
     )
@@ -263,7 +263,7 @@ def test_without_the_section_nothing_is_said():
     [
         ("{}", "anomaly.file"),
         ("{file: a.json, alpha: 0.7}", "anomaly.alpha"),
-        ("{file: a.json, rule: quantile}", "anomaly.rule"),
+        ("{file: a.json, test: quantile}", "anomaly.test"),
         ("{file: a.json, run: 0}", "anomaly.run"),
         ("{file: a.json, model: b}", "anomaly.model"),
     ],

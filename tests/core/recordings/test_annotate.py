@@ -85,7 +85,7 @@ def test_what_is_recorded_goes_through_the_commands(
     )
     config.write_text(f"version: 1\n{agent.trace.sections()}{rest}")
     assert main(["validate", str(config), "--bag", str(path)]) == 0
-    assert main(["abstract", str(path), "-c", str(config), "--leaf-size", "3", "--write"]) == 0
+    assert main(["learn-states", str(path), "-c", str(config), "--leaf-size", "3", "--write"]) == 0
     written = config.read_text()
     assert "tests_passed: checkpoint" in written and "language: goal" in written
     assert "size" not in written.split("tree:")[1]
@@ -138,7 +138,7 @@ def test_roles_that_the_traces_do_not_fit_are_errors(
         "properties: {p: {formula: always(not bad), horizon: 2}}\n"
         f"states: {{kind: tree, variables: {{errors: {role}}}}}\n"
     )
-    assert main(["abstract", str(trace), "-c", str(config)]) == 2
+    assert main(["learn-states", str(trace), "-c", str(config)]) == 2
     error = capsys.readouterr().err
     assert said in error and "role state" in error
 

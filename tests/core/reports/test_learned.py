@@ -28,7 +28,7 @@ class Made:
         config, model = folder / "monitor.yaml", folder / "model.json"
         config.write_text(SPEC)
         runs = record(folder / "runs.jsonl", 0, 90)
-        self.abstract = self.run("abstract", runs, "-c", config, page="abstract")
+        self.learn_states = self.run("learn-states", runs, "-c", config, page="learn-states")
         self.refine = self.run(
             "refine", runs, "-c", config, "--query", BOUND, "--rounds", 4, "--write",
             "--save", folder / "refined.json", page="refine",
@@ -103,7 +103,7 @@ def drawn(shown: Any, holder: str, name: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", ["abstract", "refine", "check", "anomalies"])
+@pytest.mark.parametrize("name", ["learn-states", "refine", "check", "anomalies"])
 def test_nothing_fails_is_fetched_or_wider_than_a_phone(look: Look, made: Made, name: str) -> None:
     for width, scheme in ((1400, "light"), (390, "dark")):
         shown = look(made.page(name), width, scheme)
@@ -118,18 +118,20 @@ def test_nothing_fails_is_fetched_or_wider_than_a_phone(look: Look, made: Made, 
 
 
 def test_the_tree_is_the_one_that_was_learned(opened: Look, made: Made) -> None:
-    shown = opened("abstract")
-    leaves = made.abstract["leaves"]
+    shown = opened("learn-states")
+    leaves = made.learn_states["leaves"]
     told = dict(zip(texts(shown, ".leaf b"), texts(shown, ".leaf .told"), strict=True))
     assert told.keys() == leaves.keys()
     for name, kinds in leaves.items():
         assert told[name].startswith(f"{sum(kinds.values())} moments; {next(iter(kinds))}")
     rows = [[str(i), one["condition"], f"{one['gain']:.3f}"]
-            for i, one in enumerate(made.abstract["splits"], 1)]  # fmt: skip
+            for i, one in enumerate(made.learn_states["splits"], 1)]  # fmt: skip
     assert [[order, text, gain] for order, text, _, gain in cells(shown, "splits")] == rows
     sizes = drawn(shown, "sizes-plot", "loss")
-    assert sizes["x"] == [one["leaves"] for one in made.abstract["sizes"]]
-    assert sizes["y"] == pytest.approx([one["loss"] for one in made.abstract["sizes"]], abs=1e-6)
+    assert sizes["x"] == [one["leaves"] for one in made.learn_states["sizes"]]
+    assert sizes["y"] == pytest.approx(
+        [one["loss"] for one in made.learn_states["sizes"]], abs=1e-6
+    )
 
 
 def test_every_round_of_a_refinement_is_told(opened: Look, made: Made) -> None:

@@ -108,7 +108,7 @@ def test_a_process_of_a_learned_tree(tmp_path: Path, seed: int) -> None:
     config.write_text(SPEC)
     runs = record(tmp_path / "runs.jsonl", seed, 120, share=0.3)
     asked = [str(runs), "-c", str(config), "-q"]
-    assert main(["abstract", *asked, "--leaf-size", "3", "--leaves", "6", "--write"]) == 0
+    assert main(["learn-states", *asked, "--leaf-size", "3", "--leaves", "6", "--write"]) == 0
     assert main(["learn", *asked, "-o", str(model)]) == 0
     check_all(model)
 

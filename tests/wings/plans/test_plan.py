@@ -94,7 +94,7 @@ def test_planners_are_asked_and_their_plans_judged(
     def ask() -> Any:
         return forewarn(
             "plan", "ask", tasks, "--rules", rules, "--url", stub.url, "--model", "M", "-o", plans,
-            "--at-once", "1",
+            "--concurrency", "1",
         )  # fmt: skip
 
     result = ask()

@@ -41,9 +41,9 @@ def ask(forewarn: Run, stub: Stub, rules: Path, *more: object) -> tuple[Any, lis
         "M",
         "-o",
         out,
-        "--pause",
+        "--backoff",
         "0.001",
-        "--at-once",
+        "--concurrency",
         "1",
         *more,
     )
@@ -208,7 +208,7 @@ def test_so_many_requests_are_under_way_and_no_more(
     forewarn: Run, serve: Callable[..., Stub], tmp_path: Path
 ) -> None:
     stub = serve(threading.Barrier(3))  # no request is answered before three are there
-    result, answers = ask(forewarn, stub, many(tmp_path, 9), "--at-once", "3")
+    result, answers = ask(forewarn, stub, many(tmp_path, 9), "--concurrency", "3")
     assert (result.code, stub.most_under_way) == (0, 3)
     assert [answer["id"] for answer in answers] == [str(i) for i in range(9)]
 

@@ -40,7 +40,7 @@ def judge_run(run: Run, predictor: Predictor, calibration: Calibration, top: int
     worst = np.argsort(-np.asarray(run.surprises), kind="stable")[:top].tolist()
     p_values = calibration.step_p([run.surprises[i] for i in worst])
     steps = [
-        (i, float(p), predictor.expected(run.transitions[i], calibration.what))
+        (i, float(p), predictor.expected(run.transitions[i], calibration.statistic))
         for i, p in zip(worst, p_values, strict=True)
     ]
     return Judged(run, finding, steps)
@@ -53,11 +53,11 @@ def name_of(compiled: CompiledSpec, state: int) -> str:
 
 def value_name(calibration: Calibration) -> str:
     """Return what the value of a finding is."""
-    if calibration.rule == "conformal":
+    if calibration.test == "conformal":
         return "greatest surprise"
-    if calibration.rule == "cusum":
+    if calibration.test == "cusum":
         return "evidence of a change"
-    deviates = calibration.rule in ("prefix", "checkpoints")
+    deviates = calibration.test in ("prefix", "checkpoints")
     return "deviations below the mean" if deviates else "log-likelihood"
 
 

@@ -57,7 +57,8 @@ exit codes: 0 no run is anomalous and there is no drift, 1 there is, 2 wrong usa
 
 examples: forewarn anomalies today/ -c monitor.yaml -m model.json --calibrate normal/ --save a.json
           forewarn anomalies today/ -c monitor.yaml -m model.json --calibration a.json
-          forewarn anomalies today/ -c monitor.yaml --calibrate normal/ --what both --rule prefix"""
+          forewarn anomalies today/ -c monitor.yaml --calibrate normal/ --statistic both --test
+          prefix"""
 
 ALPHA, EVERY, DRIFT_RUNS, TOP = 0.05, 10, 20, 3
 
@@ -73,9 +74,9 @@ class Options(FleetOptions):
     calibration: Path | None
     save: Path | None
     alpha: float | None
-    what: What | None
-    rule: Rule | None
-    every: float | None
+    statistic: What | None
+    test: Rule | None
+    period: float | None
     top: int
     report: Path | None
 
@@ -106,16 +107,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"share of false alarms among normal runs, at most 0.5 ({ALPHA:g})",
     )
     add(
-        "--what",
+        "--statistic",
         choices=WHATS,
         help=(
             "what may be surprising: what followed an action, its choice, both, or the "
             "state (both, or outcome if the model counts no actions)"
         ),
     )
-    add("--rule", choices=RULES, help=f"how a run is judged ({RULES[0]})")
+    add("--test", choices=RULES, help=f"how a run is judged ({RULES[0]})")
     add(
-        "--every",
+        "--period",
         type=positive_number,
         metavar="DURATION",
         help=f"between checkpoints, in seconds or steps ({EVERY} ticks or steps)",
@@ -152,7 +153,7 @@ def run(options: Options, output: Output) -> int:
     predictor, found = _calibrated(options, compiled, model, normal, readers)
     if options.save is not None:
         save_calibration(found, options.save)
-    runs = read_surprises(recordings, compiled, predictor, found.what, readers)
+    runs = read_surprises(recordings, compiled, predictor, found.statistic, readers)
     readers.warn()
     _check_new(runs, model, found, output)
     judged = [judge_run(one, predictor, found, options.top) for one in runs if one.surprises]
@@ -190,15 +191,15 @@ def _calibrated(
     readers: Readers,
 ) -> tuple[Predictor, Calibration]:
     clock = compiled.abstraction.clock
-    every = None if options.every is None else max(1, clock.ticks(options.every))
-    what: What = options.what or ("both" if model.steps else "outcome")
+    period = None if options.period is None else max(1, clock.ticks(options.period))
+    statistic: What = options.statistic or ("both" if model.steps else "outcome")
     digest = compiled.abstraction.digest
     if options.calibration is not None:
         loaded = load_calibration(
             options.calibration, predictor_of(model, "outcome").digest, digest
         )
         for key, given, kept in (
-            ("what", options.what, loaded.what), ("every", every, loaded.every)
+            ("statistic", options.statistic, loaded.statistic), ("period", period, loaded.period)
         ):  # fmt: skip
             if given is not None and given != kept:
                 raise ModelError(
@@ -207,23 +208,23 @@ def _calibrated(
                     key=key,
                     accepted=f"no --{key}, or calibrate again",
                 )
-        rule, alpha = options.rule or loaded.rule, options.alpha or loaded.alpha
-        return predictor_of(model, loaded.what), replace(loaded, rule=rule, alpha=alpha)
-    predictor = predictor_of(model, what)
+        test, alpha = options.test or loaded.test, options.alpha or loaded.alpha
+        return predictor_of(model, loaded.statistic), replace(loaded, test=test, alpha=alpha)
+    predictor = predictor_of(model, statistic)
     consequence = "it surprises the model less than a new one, and there would be false alarms"
     accepted = "normal runs that are not learned from"
     fresh = without_known(
         normal, model, compiled.spec, "this model", consequence, accepted, readers
     )
-    runs = read_surprises([*fresh], compiled, predictor, what, readers)
+    runs = read_surprises([*fresh], compiled, predictor, statistic, readers)
     runs = _without_copies(runs, readers.output)
     found = calibrate(
         [one.surprises for one in runs],
         model=predictor.digest,
         abstraction=digest,
-        what=what,
-        rule=options.rule or RULES[0],
-        every=every or EVERY,
+        statistic=statistic,
+        test=options.test or RULES[0],
+        period=period or EVERY,
         alpha=options.alpha or ALPHA,
         recordings=list(dict.fromkeys(one.digest for one in runs)),
     )
@@ -266,7 +267,7 @@ def read_surprises(
     paths: Sequence[Path],
     compiled: CompiledSpec,
     predictor: Predictor,
-    what: What,
+    statistic: What,
     readers: Readers,
 ) -> list[Run]:
     """Return the runs of recordings, each with the surprise of its steps, with a bar."""
@@ -275,7 +276,7 @@ def read_surprises(
     for path, (episodes, digest) in read:
         for number, transitions in enumerate(episodes or [[]], 1):
             name = f"{path}, episode {number}" if len(episodes) > 1 else str(path)
-            surprises = [predictor.surprise(one).of(what) for one in transitions]
+            surprises = [predictor.surprise(one).of(statistic) for one in transitions]
             runs.append(Run(name, digest, transitions, surprises, str(path)))
     return runs
 

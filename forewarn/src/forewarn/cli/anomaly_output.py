@@ -33,7 +33,7 @@ def print_anomalies(
         output.table(STEP_COLUMNS, step_cells(one, compiled))
         output.say()
     output.say(
-        f"{len(told)} of {plural(len(judged), 'run')} anomalous by the rule {calibration.rule} "
+        f"{len(told)} of {plural(len(judged), 'run')} anomalous by the test {calibration.test} "
         f"(alpha {calibration.alpha:g}, {len(calibration.greatest)} normal runs)"
     )
     if drift is not None and drift.since is not None:
@@ -54,10 +54,10 @@ def anomaly_record(
 ) -> dict[str, Any]:
     """Return all of it for ``--json``."""
     return {
-        "rule": calibration.rule,
-        "what": calibration.what,
+        "test": calibration.test,
+        "statistic": calibration.statistic,
         "alpha": calibration.alpha,
-        "every": calibration.every,
+        "period": calibration.period,
         "normal_runs": len(calibration.greatest),
         "anomalous": sum(one.finding.anomalous for one in judged),
         "runs": [_run_record(one, compiled, predictor) for one in judged],

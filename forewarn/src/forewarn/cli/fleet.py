@@ -32,7 +32,7 @@ class FleetOptions:
     """The arguments of commands that read many recordings; some have no store, or need all."""
 
     jobs: int
-    on: str | None
+    scheduler: str | None
     unreadable: Unreadable
     store: Path | None = None
     allow_missing: bool = False
@@ -74,7 +74,7 @@ def _moment(text: str) -> str:
 def add_fleet(
     parser: argparse.ArgumentParser, text: str = "processes that read recordings (1)", jobs: int = 1
 ) -> None:
-    """Add ``-j``, ``--on`` and ``--unreadable``.
+    """Add ``-j``, ``--scheduler`` and ``--unreadable``.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def add_fleet(
     """
     parser.add_argument("-j", "--jobs", type=whole_number, default=jobs, metavar="N", help=text)
     parser.add_argument(
-        "--on",
+        "--scheduler",
         metavar="ADDRESS",
         help="read on the workers of this Dask scheduler, such as tcp://scheduler:8786",
     )
@@ -126,12 +126,12 @@ class Readers:
         self.left_out: dict[Path, RecordingError] = {}
         listener = self._take if options.unreadable == "leave-out" else None
         self.executor: Executor
-        if options.on is None:
+        if options.scheduler is None:
             self.executor = local(options.jobs or processes_for(recordings), listener)
         else:
             from forewarn.learning.cluster import Cluster  # Dask is asked for here alone
 
-            self.executor = Cluster(options.on, listener)
+            self.executor = Cluster(options.scheduler, listener)
 
     def _take(self, path: Path, error: RecordingError) -> None:
         self.left_out.setdefault(path, error)

@@ -1,4 +1,4 @@
-"""Learning an expression for a label that few runs have, for ``forewarn abstract --label``."""
+"""Learning an expression for a label that few runs have, for ``forewarn learn-states --label``."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def run_label(
     _show(label, found, output)
     name, change = f"learned_{label}", ""
     if found.expression:
-        remark = f"learned by `forewarn abstract --label`: {_accuracy(found)}; edit it as you like"
+        remark = (
+            f"learned by `forewarn learn-states --label`: {_accuracy(found)}; edit it as you like"
+        )
         before = text_of(config)
         after = with_predicate(config, before, name, found.expression, remark)
         change = put(config, before, after, output, write=write)

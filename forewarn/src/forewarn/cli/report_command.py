@@ -146,7 +146,7 @@ def _surprise(
 ) -> Surprise:
     """Judge the runs by what the monitor file names for live ones."""
     calibration = detector.calibration
-    predictor = predictor_of(detector.predictor.model, calibration.what)
-    runs = read_surprises(recordings, compiled, predictor, calibration.what, readers)
+    predictor = predictor_of(detector.predictor.model, calibration.statistic)
+    runs = read_surprises(recordings, compiled, predictor, calibration.statistic, readers)
     judged = [judge_run(one, predictor, calibration, TOP) for one in runs if one.surprises]
     return Surprise(judged, calibration, drift_of(judged, calibration, predictor))

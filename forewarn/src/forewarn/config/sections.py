@@ -378,7 +378,7 @@ class AnomalySpec(Section):
         What ``forewarn anomalies --save`` wrote for the model; a relative path starts at this file.
     alpha : float or None
         Share of normal runs that may be reported. Where not given: that of the file.
-    rule : str or None
+    test : str or None
         When a run is anomalous. Where not given: that of the file.
     run : float
         Seconds after which another run begins, where no terminal label has ended it before. Runs to
@@ -387,7 +387,7 @@ class AnomalySpec(Section):
 
     file: Annotated[str, Field(min_length=1)]
     alpha: Annotated[Finite, Field(gt=0, le=0.5)] | None = None
-    rule: Literal["conformal", "prefix", "cusum", "checkpoints"] | None = None
+    test: Literal["conformal", "prefix", "cusum", "checkpoints"] | None = None
     run: Limit = math.inf
 
 

@@ -104,7 +104,7 @@ class Cluster:
         except ImportError as error:
             raise InputError(
                 f"Dask distributed is not installed ({error})",
-                key="--on",
+                key="--scheduler",
                 accepted="pip install 'forewarn[fleet]', here and on the workers",
             ) from error
         for name in [*logging.root.manager.loggerDict]:
@@ -117,7 +117,7 @@ class Cluster:
         except (OSError, ValueError) as error:
             raise InputError(
                 f"no scheduler answers ({error})",
-                key="--on",
+                key="--scheduler",
                 file=self.address,
                 accepted="the address that `dask scheduler` prints, such as tcp://scheduler:8786",
             ) from error

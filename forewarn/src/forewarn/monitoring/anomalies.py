@@ -85,7 +85,7 @@ class Calibration:
         Digest of the predictor (`Predictor.digest`).
     abstraction : str
         Digest of the abstraction.
-    every : int
+    period : int
         Transitions from one checkpoint to the next.
     alpha : float
         Share of false alarms, at most a half.
@@ -111,9 +111,9 @@ class Calibration:
 
     model: str
     abstraction: str
-    what: What
-    rule: Rule
-    every: int
+    statistic: What
+    test: Rule
+    period: int
     alpha: float
     recordings: tuple[str, ...]
     greatest: tuple[float, ...]
@@ -127,19 +127,19 @@ class Calibration:
 
     def __post_init__(self) -> None:
         """Raise RecordingError if the rule could not tell of any run."""
-        runs, least = len(self.greatest), least_runs(self.rule, self.alpha)
+        runs, least = len(self.greatest), least_runs(self.test, self.alpha)
         if runs < least:
             raise RecordingError(
-                f"{runs} normal runs with transitions: the rule {self.rule} could not tell of any "
+                f"{runs} normal runs with transitions: the test {self.test} could not tell of any "
                 f"run at alpha {self.alpha:g}",
                 accepted=f"{least} or more to calibrate on, or another rule or alpha",
             )
         used = {"prefix": self.reference, "checkpoints": self.checkpoints}
-        if not used.get(self.rule, True):
+        if not used.get(self.test, True):
             raise RecordingError(
-                f"too few normal runs have {self.every} transitions: the rule {self.rule} has no "
+                f"too few normal runs have {self.period} transitions: the test {self.test} has no "
                 "checkpoint",
-                accepted="longer runs to calibrate on, or checkpoints after fewer steps (--every)",
+                accepted="longer runs to calibrate on, or checkpoints after fewer steps (--period)",
             )
 
     def step_p(self, surprises: Sequence[float]) -> Floats:
@@ -158,24 +158,24 @@ class Calibration:
     def scores(self) -> tuple[float, ...]:
         """What `score` gives for past runs."""
         by_rule = {"conformal": self.greatest, "prefix": self.deviations, "cusum": self.sums}
-        return by_rule.get(self.rule) or tuple(-value for value in self.likelihoods)
+        return by_rule.get(self.test) or tuple(-value for value in self.likelihoods)
 
     def score(self, surprises: Sequence[float]) -> float:
         """Return how anomalous a run is: the same for a past run and a new one."""
-        if self.rule in PROMISING:
+        if self.test in PROMISING:
             return float(self.path(surprises)[-1])
         return math.fsum(surprises)
 
     def judge(self, surprises: Sequence[float]) -> Finding:
         """Judge a run by the surprise of each of its transitions, at least one."""
-        if self.rule in LIVE_RULES:
+        if self.test in LIVE_RULES:
             path = self.path(surprises)
             value = float(path[-1])
-            p_value = self.p_value(value) if self.rule in PROMISING else None
+            p_value = self.p_value(value) if self.test in PROMISING else None
             return Finding(value > self.limit, p_value, value, self.limit, _first(path, self.limit))
         likelihood = -math.fsum(surprises)
         past = np.array(self.likelihoods)
-        if self.rule == "normal":
+        if self.test == "normal":
             limit = float(past.mean() - special.ndtri(1.0 - self.alpha) * past.std(ddof=1))
         else:
             limit = float(past[math.floor(self.alpha * past.size)])
@@ -183,9 +183,9 @@ class Calibration:
 
     def path(self, surprises: Sequence[float]) -> Floats:
         """Return what a rule that judges a run while it lasts compares, after each transition."""
-        if self.rule == "conformal":
+        if self.test == "conformal":
             return np.asarray(np.maximum.accumulate(surprises))
-        if self.rule == "cusum":
+        if self.test == "cusum":
             return cusum(self._reference_steps, surprises)
         return deviation(self._at.values(), surprises)
 
@@ -205,10 +205,10 @@ class Calibration:
         surprise, likelihood : float
             Of this transition, and of all so far.
         """
-        if self.rule == "cusum":
+        if self.test == "cusum":
             p_value = float(self._reference_steps.p_values([surprise])[0])
             surprise = level = max(level + evidence(p_value), 0.0)
-        elif self.rule != "conformal":
+        elif self.test != "conformal":
             checkpoint = self._at.get(transitions)
             surprise = 0.0 if checkpoint is None else checkpoint.fall(likelihood)
         return value if surprise <= value else surprise, level
@@ -216,7 +216,7 @@ class Calibration:
     @cached_property
     def _at(self) -> Mapping[int, Checkpoint]:
         """Checkpoints of the rule by their transitions."""
-        used = self.reference if self.rule == "prefix" else self.checkpoints
+        used = self.reference if self.test == "prefix" else self.checkpoints
         return {one.steps: one for one in used}
 
     @property
@@ -226,7 +226,7 @@ class Calibration:
     @cached_property
     def limit(self) -> float:
         """What a value of `path` has to exceed for a run to be anomalous."""
-        if self.rule == "checkpoints":
+        if self.test == "checkpoints":
             return float(special.ndtri(1.0 - self.alpha))
         runs = len(self._past)
         allowed = sum(k / (runs + 1) <= self.alpha for k in range(1, runs + 1))
@@ -237,7 +237,7 @@ class Calibration:
         return conformal_p(self._past, value)
 
 
-def find_checkpoints(runs: Sequence[Sequence[float]], every: int) -> tuple[Checkpoint, ...]:
+def find_checkpoints(runs: Sequence[Sequence[float]], period: int) -> tuple[Checkpoint, ...]:
     """Return mean and deviation of prefix likelihoods (TriCEGAR, appendix C).
 
     Parameters
@@ -247,7 +247,7 @@ def find_checkpoints(runs: Sequence[Sequence[float]], every: int) -> tuple[Check
     """
     totals = [-np.cumsum(run) for run in runs]
     found = []
-    for steps in range(every, max(map(len, runs), default=0) + 1, every):
+    for steps in range(period, max(map(len, runs), default=0) + 1, period):
         prefixes = np.array([total[steps - 1] for total in totals if total.size >= steps])
         if prefixes.size < 2:
             break
@@ -270,7 +270,7 @@ def deviation(checkpoints: Iterable[Checkpoint], surprises: Sequence[float]) -> 
     return np.asarray(np.maximum.accumulate(found))
 
 
-def least_runs(rule: Rule, alpha: float) -> int:
+def least_runs(test: Rule, alpha: float) -> int:
     """Return how many normal runs a rule needs before it can tell of any run."""
     conformal = math.ceil(1.0 / alpha) - 1
     while 1.0 / (conformal + 1) > alpha:
@@ -281,7 +281,7 @@ def least_runs(rule: Rule, alpha: float) -> int:
         "cusum": max(8, 2 * conformal),  # of fewer steps no p-value is small enough to count
         "quantile": conformal,
     }
-    return least.get(rule, 2)
+    return least.get(test, 2)
 
 
 def calibrate(
@@ -289,9 +289,9 @@ def calibrate(
     *,
     model: str,
     abstraction: str,
-    what: What,
-    rule: Rule,
-    every: int,
+    statistic: What,
+    test: Rule,
+    period: int,
     alpha: float,
     recordings: Sequence[str],
 ) -> Calibration:
@@ -309,19 +309,19 @@ def calibrate(
         If they are too few, or too short for checkpoints.
     """
     runs = [run for run in runs if len(run)]
-    reference, reference_steps = find_checkpoints(runs[::2], every), _weighted(runs[::2])
+    reference, reference_steps = find_checkpoints(runs[::2], period), _weighted(runs[::2])
     shares = StepShares.of(reference_steps, len(runs[::2]))
     return Calibration(
         model,
         abstraction,
-        what,
-        rule,
-        every,
+        statistic,
+        test,
+        period,
         alpha,
         tuple(recordings),
         tuple(sorted(max(run) for run in runs)),
         tuple(sorted(-math.fsum(run) for run in runs)),
-        find_checkpoints(runs, every),
+        find_checkpoints(runs, period),
         reference,
         tuple(sorted(float(deviation(reference, run)[-1]) for run in runs[1::2])),
         _weighted(runs),

@@ -73,7 +73,7 @@ def check_calibration(content: Any, model: str, abstraction: str) -> Calibration
 def _parse(reader: Reader) -> Calibration:
     reader.expect("format", FORMAT)
     reader.integer("version", VERSION, VERSION)
-    alpha, rule = reader.number("alpha"), reader.choice("rule", RULES)
+    alpha, test = reader.number("alpha"), reader.choice("test", RULES)
     if not 0 < alpha <= 0.5:
         raise ModelError(f"{alpha:g}", accepted="a number above 0, at most 0.5", key="alpha")
     recordings = reader.items("recordings", MAX_RUNS)
@@ -93,9 +93,9 @@ def _parse(reader: Reader) -> Calibration:
     return Calibration(
         reader.text("model"),
         reader.text("abstraction"),
-        reader.choice("what", WHATS),
-        rule,
-        reader.integer("every", 1, 1 << 40),
+        reader.choice("statistic", WHATS),
+        test,
+        reader.integer("period", 1, 1 << 40),
         alpha,
         tuple(recordings),
         greatest,

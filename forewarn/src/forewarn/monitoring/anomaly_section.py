@@ -52,18 +52,18 @@ def open_detector(compiled: CompiledSpec, model: CountModel | None) -> Detector 
 def _detector(compiled: CompiledSpec, predictor: Predictor, found: Calibration) -> Detector:
     section, clock = compiled.spec.anomaly, compiled.abstraction.clock
     assert section is not None
-    rule, alpha = section.rule or found.rule, section.alpha or found.alpha
-    if rule not in LIVE_RULES:
+    test, alpha = section.test or found.test, section.alpha or found.alpha
+    if test not in LIVE_RULES:
         raise ConfigError(
-            f"the rule {rule} judges a run when it is over",
+            f"the test {test} judges a run when it is over",
             file=compiled.spec.file,
-            key="anomaly.rule",
+            key="anomaly.test",
             accepted=", ".join(LIVE_RULES),
         )
     try:
-        calibration = replace(found, rule=rule, alpha=alpha)
+        calibration = replace(found, test=test, alpha=alpha)
     except InputError as error:
-        key = "anomaly.alpha" if section.rule is None else "anomaly.rule"
+        key = "anomaly.alpha" if section.test is None else "anomaly.test"
         raise error.located(file=compiled.spec.file, key=key) from error
     longest = None if math.isinf(section.run) else clock.at_least(section.run)
     return Detector(predictor, calibration, longest)

@@ -58,8 +58,8 @@ class AnomalyRow(NamedTuple):
     p_value: float
     false_alarm_rate: float
     since: int
-    rule: str
-    what: str
+    test: str
+    statistic: str
     normal_runs: int
     step: SurprisingStep
     worst: SurprisingStep
@@ -83,7 +83,7 @@ def in_words(row: AnomalyRow) -> str:
         for name, share in zip(worst.expected, worst.expected_probabilities, strict=True)
     )
     return (
-        f"run {row.run}: {judged} ({row.rule}, {sure}); most surprising: "
+        f"run {row.run}: {judged} ({row.test}, {sure}); most surprising: "
         f"{worst.state!r}{done}, then {worst.following!r} (p = {worst.p_value:.3g}), "
         f"expected {worst.part}: {likeliest}"
     )
@@ -171,7 +171,7 @@ class Detector:
         self, run: RunState, transition: Transition, tick: int
     ) -> tuple[RunState, SurprisingStep]:
         calibration, predictor = self.calibration, self.predictor
-        surprise = predictor.surprise(transition).of(calibration.what)
+        surprise = predictor.surprise(transition).of(calibration.statistic)
         transitions, likelihood = run.transitions + 1, run.likelihood - surprise
         value, level = calibration.advance(run.value, run.level, transitions, surprise, likelihood)
         step = self._step(transition, surprise)
@@ -188,7 +188,7 @@ class Detector:
         ), step
 
     def _step(self, transition: Transition, surprise: float) -> SurprisingStep:
-        expected = self.predictor.expected(transition, self.calibration.what)
+        expected = self.predictor.expected(transition, self.calibration.statistic)
         name = self.predictor.model.vocabulary.name
         return SurprisingStep(
             transition.tick,
@@ -204,7 +204,7 @@ class Detector:
 
     def _row(self, run: RunState, tick: int, step: SurprisingStep) -> AnomalyRow:
         calibration = self.calibration
-        promised = calibration.rule in PROMISING
+        promised = calibration.test in PROMISING
         verdict = RunVerdict.ANOMALOUS if run.since >= 0 else RunVerdict.NORMAL
         return AnomalyRow(
             tick,
@@ -216,8 +216,8 @@ class Detector:
             calibration.p_value(run.value) if promised and run.transitions else NAN,
             calibration.alpha if promised else NAN,
             run.since,
-            calibration.rule,
-            calibration.what,
+            calibration.test,
+            calibration.statistic,
             len(calibration.greatest),
             step,
             run.worst,

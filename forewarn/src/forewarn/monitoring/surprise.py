@@ -48,11 +48,11 @@ class Surprise(NamedTuple):
     outcome: float
     state: float
 
-    def of(self, what: What) -> float:
+    def of(self, statistic: What) -> float:
         """Return the surprise that counts."""
-        if what == "both":
+        if statistic == "both":
             return self.choice + self.outcome
-        return float(getattr(self, what))
+        return float(getattr(self, statistic))
 
 
 class Expected(NamedTuple):
@@ -149,12 +149,12 @@ class Predictor:
             total += math.log(row.counts[one.following] / row.total)
         return total
 
-    def expected(self, transition: Transition, what: What, most: int = 3) -> Expected:
+    def expected(self, transition: Transition, statistic: What, most: int = 3) -> Expected:
         """Return what was likeliest where the more surprising part of a transition happened."""
         found = self.surprise(transition)
         state, action = transition.state, transition.action
-        part = what
-        if what == "both":
+        part = statistic
+        if statistic == "both":
             part = "choice" if found.choice > found.outcome else "outcome"
         key = part, state, None if part == "choice" else action
         likeliest = self._likeliest.get(key)
@@ -203,7 +203,7 @@ def _interpolated(rows: Iterable[Row], value: Hashable, known: int) -> float:
     return estimate
 
 
-def predictor_of(model: CountModel, what: What) -> Predictor:
+def predictor_of(model: CountModel, statistic: What) -> Predictor:
     """Return the predictive probabilities of a model.
 
     Raises
@@ -217,11 +217,11 @@ def predictor_of(model: CountModel, what: What) -> Predictor:
         outcomes[step.state, step.action][step.following] += count
         if not step.imposed:
             choices[step.state][step.action] += count
-    if what in ("choice", "both") and not choices:
+    if statistic in ("choice", "both") and not choices:
         raise ModelError(
             "the model counts no actions: no choice can be surprising",
             key="actions",
-            accepted="--what outcome or state, or a model learned from recordings with actions",
+            accepted="--statistic outcome or state, or a model of recordings with actions",
         )
     moves: dict[int, Counter[Hashable]] = defaultdict(Counter)
     counts = model.counts.tocoo()

@@ -1,4 +1,4 @@
-"""Pages about learned abstractions: what `abstract` and `refine` found."""
+"""Pages about learned abstractions: what `learn-states` and `refine` found."""
 
 from __future__ import annotations
 

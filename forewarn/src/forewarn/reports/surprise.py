@@ -49,7 +49,7 @@ class Surprise(NamedTuple):
         told = sum(one.finding.anomalous for one in self.judged)
         calibration = self.calibration
         return (
-            f"{told} of {len(self.judged):,} runs anomalous by the rule {calibration.rule} (alpha "
+            f"{told} of {len(self.judged):,} runs anomalous by the test {calibration.test} (alpha "
             f"{calibration.alpha:g}, {len(calibration.greatest):,} normal runs)"
         )
 
@@ -193,7 +193,7 @@ def _steps(one: Judged, calibration: Calibration, compiled: CompiledSpec) -> dic
          "line": {"color": COLOURS["signal"], "width": 1}, "marker": {"size": 4},
          "hovertemplate": "%{text}<br>p %{y:.3g}<extra></extra>"},
     ]  # fmt: skip
-    if calibration.rule == "conformal":
+    if calibration.test == "conformal":
         data.append(_level("limit", [times[0], times[-1]], one.finding.limit))
     worst = int(np.argmax(surprises))
     data.append(

@@ -49,12 +49,13 @@ class TreeSection(Section):
         A leaf's name, or ``if`` (an expression over signals), ``then`` and ``else``. There may be
         1024 leaves, and 32 conditions on a path.
     variables : tuple of str, or mapping of str to str
-        Signals that ``abstract`` may ask about, at most 1,000: a list of names, or ``name: role``.
-        A ``goal`` stays the same through an episode, a ``checkpoint`` is a flag of the workflow,
-        ``ignored`` is not asked about, ``state`` is any other. Where not given: all signals.
+        Signals that ``learn-states`` may ask about, at most 1,000: a list of names, or ``name:
+        role``. A ``goal`` stays the same through an episode, a ``checkpoint`` is a flag of the
+        workflow, ``ignored`` is not asked about, ``state`` is any other. Where not given: all
+        signals.
     state_source_recordings : tuple of str
-        What ``abstract`` and ``refine`` write: beginnings of the digests of the recordings that the
-        tree is from. Bounds from counts of the same recordings are not sound, and ``check``, a
+        What ``learn-states`` and ``refine`` write: beginnings of the digests of the recordings that
+        the tree is from. Bounds from counts of the same recordings are not sound, and ``check``, a
         shield and ``risk_measure: min_risk`` say so; without the key they say that it is not known.
     """
 

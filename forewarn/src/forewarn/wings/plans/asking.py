@@ -54,7 +54,7 @@ class Endpoint:
         Seconds that one request may take as a whole.
     retries : int
         How often a request is repeated that timed out, was refused for load, or broke off.
-    pause : float
+    backoff : float
         Seconds before the first repetition; each further one waits twice as long.
     """
 
@@ -63,7 +63,7 @@ class Endpoint:
     key: str = field(default="", repr=False)
     timeout: float = 60.0
     retries: int = 3
-    pause: float = 1.0
+    backoff: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def check_endpoint(endpoint: Endpoint) -> None:
 
 
 def ask_all(
-    endpoint: Endpoint, chats: Sequence[tuple[str, Messages]], at_once: int
+    endpoint: Endpoint, chats: Sequence[tuple[str, Messages]], concurrency: int
 ) -> Iterator[tuple[int, Reply | NoAnswerError]]:
     """Yield the number of a chat and its reply, or why there is none, as replies come.
 
@@ -100,7 +100,7 @@ def ask_all(
     ----------
     chats : sequence of (name, messages)
         Names are for messages about what went wrong.
-    at_once : int
+    concurrency : int
         Requests that are under way at most. Where the endpoint says when to come again, all wait.
 
     Raises
@@ -111,7 +111,7 @@ def ask_all(
     """
     asking = _Asking(endpoint, chats)
     # Daemons: whoever ends the process does not wait for answers.
-    for _ in range(min(at_once, len(chats))):
+    for _ in range(min(concurrency, len(chats))):
         threading.Thread(target=asking.work, daemon=True).start()
     try:
         for _ in chats:
@@ -153,7 +153,7 @@ class _Asking:
         """Ask once, and again where that may help."""
         endpoint = self.endpoint
         body = {"model": endpoint.model, "messages": messages, "temperature": 0, "stream": False}
-        pause, call = endpoint.pause, 0
+        backoff, call = endpoint.backoff, 0
         while True:
             call += 1
             if self.over.wait(self._not_before - time.monotonic()):
@@ -167,8 +167,8 @@ class _Asking:
                 if error.after:
                     self._not_before = time.monotonic() + min(error.after, LONGEST_PAUSE)
                 else:
-                    self.over.wait(min(pause, LONGEST_PAUSE))
-                pause *= 2
+                    self.over.wait(min(backoff, LONGEST_PAUSE))
+                backoff *= 2
 
 
 class _TransientError(Exception):

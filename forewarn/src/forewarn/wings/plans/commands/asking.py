@@ -36,10 +36,10 @@ class AskingOptions:
     output: Path | None
     prompts: Path | None
     key_env: str
-    at_once: int
+    concurrency: int
     timeout: float
     retries: int
-    pause: float
+    backoff: float
 
 
 def add_endpoint(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +56,7 @@ def add_endpoint(parser: argparse.ArgumentParser) -> None:
         help="the variable of the environment that holds the key, if any (default: OPENAI_API_KEY)",
     )
     add(
-        "--at-once",
+        "--concurrency",
         type=at_least_one,
         default=4,
         metavar="N",
@@ -77,7 +77,7 @@ def add_endpoint(parser: argparse.ArgumentParser) -> None:
         help="how often a request is repeated (default: 3)",
     )
     add(
-        "--pause",
+        "--backoff",
         type=positive_number,
         default=1.0,
         metavar="S",
@@ -120,7 +120,7 @@ def ask_for(
         return 0
     key = os.environ.get(options.key_env, "").strip()
     endpoint = Endpoint(
-        options.url, options.model, key, options.timeout, options.retries, options.pause
+        options.url, options.model, key, options.timeout, options.retries, options.backoff
     )
     check_endpoint(endpoint)
     wanted = [_unanswered(chat, endpoint) for chat in chats]
@@ -129,7 +129,7 @@ def ask_for(
     missing = [at for at, line in enumerate(wanted) if line["asked"] not in known]
     with _part(options.output) as part, output.progress("asking") as bar:
         asked = [(_named(chats[at]), chats[at]["messages"]) for at in missing]
-        for count, (number, reply) in enumerate(ask_all(endpoint, asked, options.at_once), 1):
+        for count, (number, reply) in enumerate(ask_all(endpoint, asked, options.concurrency), 1):
             line = lines[missing[number]]
             if isinstance(reply, Reply):
                 line |= {"answer": reply.text, "tokens": reply.tokens, "calls": reply.calls}

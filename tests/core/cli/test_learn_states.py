@@ -1,4 +1,4 @@
-"""``forewarn abstract``: from traces to a tree in the monitor file, a model and a replay."""
+"""``forewarn learn-states``: from traces to a tree in the monitor file, a model and a replay."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_tree_that_the_agent_follows_is_found(forewarn, config, runs):
-    found = json.loads(forewarn("abstract", runs, "-c", config, "--json").out)
+    found = json.loads(forewarn("learn-states", runs, "-c", config, "--json").out)
     assert found["splits"][0]["condition"] in ("last == 'input'", "'input' in last")
     assert {one["condition"] for one in found["splits"]} >= {"written > 4", "written > 0"}
     assert found["written"] is False and config.read_text() == TEXT
@@ -65,7 +65,7 @@ def test_the_tree_that_the_agent_follows_is_found(forewarn, config, runs):
 
 
 def test_a_tree_is_written_learned_with_and_watched(forewarn, config, runs, tmp_path):
-    printed = forewarn("abstract", runs, "-c", config, "--class", "violation:few:4", "--write")
+    printed = forewarn("learn-states", runs, "-c", config, "--class", "violation:few:4", "--write")
     assert "held-out loss" in printed.out and f"written: {config}" in printed.out
     assert config.read_text().startswith(TEXT)  # comments and spaces stay
     assert load_spec(config).states.kind == "tree"
@@ -75,7 +75,7 @@ def test_a_tree_is_written_learned_with_and_watched(forewarn, config, runs, tmp_
     assert replayed["properties"]["few"]["violations"] > 3
     inspected = forewarn("inspect", model, "-c", config)
     assert "s0" in inspected.out
-    again = forewarn("abstract", runs, "-c", config, "--leaves", 3, "--write")
+    again = forewarn("learn-states", runs, "-c", config, "--leaves", 3, "--write")
     assert again.out.count("written:") == 1
     assert load_document(config).data["states"]["variables"] == ["written", "last", "seen"]
     assert config.read_text().count("states:") == 1
@@ -94,7 +94,7 @@ def test_a_tree_is_written_learned_with_and_watched(forewarn, config, runs, tmp_
     ],
 )
 def test_what_may_be_asked_is_chosen(forewarn, config, runs, arguments, conditions):
-    found = json.loads(forewarn("abstract", runs, "-c", config, "--json", *arguments).out)
+    found = json.loads(forewarn("learn-states", runs, "-c", config, "--json", *arguments).out)
     for split in found["splits"]:
         assert any(part in split["condition"] for part in conditions)
     if "--once" in arguments:
@@ -105,7 +105,7 @@ def test_what_may_be_asked_is_chosen(forewarn, config, runs, arguments, conditio
 
 def test_the_variables_of_the_file_are_those_that_are_asked_about(forewarn, config, runs):
     config.write_text(TEXT + "states: {kind: tree, variables: [seen]}\n")
-    found = json.loads(forewarn("abstract", runs, "-c", config, "--json").out)
+    found = json.loads(forewarn("learn-states", runs, "-c", config, "--json").out)
     assert all("seen" in one["condition"] for one in found["splits"])
 
 
@@ -121,21 +121,21 @@ def test_the_variables_of_the_file_are_those_that_are_asked_about(forewarn, conf
     ],
 )
 def test_what_cannot_be_is_refused(forewarn, config, runs, arguments, said):
-    found = forewarn("abstract", runs, "-c", config, *arguments)
+    found = forewarn("learn-states", runs, "-c", config, *arguments)
     assert found.code == 2 and said in found.err
 
 
 def test_a_variable_that_changes_its_type_is_named(forewarn, config, tmp_path):
     trace = tmp_path / "trace.jsonl"
     trace.write_text('{"written": 1, "action": "a"}\n{"written": "two", "action": "b"}\n')
-    found = forewarn("abstract", trace, "-c", config)
+    found = forewarn("learn-states", trace, "-c", config)
     assert found.code == 2 and "written changes its type" in found.err
 
 
 def test_nothing_to_tell_apart_is_a_finding(forewarn, config, tmp_path):
     trace = tmp_path / "trace.jsonl"
     trace.write_text('{"written": 1, "action": "a"}\n{"written": 1, "action": "a"}\n' * 30)
-    found = forewarn("abstract", trace, "-c", config)
+    found = forewarn("learn-states", trace, "-c", config)
     assert found.code == 1 and "s0" in found.out
 
 
@@ -143,7 +143,7 @@ def test_runs_of_one_step_have_leaves_and_no_transition(forewarn, config, tmp_pa
     trace = tmp_path / "trace.jsonl"
     line = {"written": 1, "last": "log", "seen": [], "action": "a"}
     trace.write_text("".join(json.dumps({"run": run, **line}) + "\n" for run in range(30)))
-    assert "30  a 100%" in forewarn("abstract", trace, "-c", config).out
+    assert "30  a 100%" in forewarn("learn-states", trace, "-c", config).out
     learned = forewarn("learn", trace, "-c", config, "-o", tmp_path / "model.json")
     assert learned.code == 2 and "no step with a known state follows another one" in learned.err
 
@@ -167,14 +167,14 @@ def test_a_terminal_label_settles_what_follows(forewarn, config, tmp_path):
         lines.append({"run": run, "near": broken, "broken": broken, "task": f"t{run % 3}"})
         known["violation" if broken else "none"] += length
     trace.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    words = ("abstract", trace, "-c", config, "--class", "violation:whole:9", "--json")
+    words = ("learn-states", trace, "-c", config, "--class", "violation:whole:9", "--json")
     found = json.loads(forewarn(*words, "--variable", "near").out)
     assert found["moments"] == sum(known.values())
     assert found["leaves"] == {
         "s0": {"violation": known["violation"]}, "s1": {"none": known["none"]},
     }  # fmt: skip
     # Of the states that follow, the label is one.
-    follows = ("abstract", trace, "-c", config, "--class", "state", "--leaves", 1, "--json")
+    follows = ("learn-states", trace, "-c", config, "--class", "state", "--leaves", 1, "--json")
     [kinds] = json.loads(forewarn(*follows).out)["leaves"].values()
     assert kinds["!bad"] + kinds["!good"] == 60 and "(end)" not in kinds
     by_task = json.loads(forewarn(*words, "--variable", "near", "--group", "task").out)
@@ -203,7 +203,7 @@ signals: {task: {}, proposed: {}}
 terminal: {over: proposed == ''}
 properties: {p: {formula: always(not over)}}
 """)
-    arguments = ("abstract", trace, "-c", config, "--variable", "task", "--leaf-size", "5")
+    arguments = ("learn-states", trace, "-c", config, "--variable", "task", "--leaf-size", "5")
     found = forewarn(*arguments)
     assert "left out, because no state is known: 10 recordings" in found.err
     assert json.loads(forewarn(*arguments, "--json").out)["moments"] == 30

@@ -1,4 +1,4 @@
-"""`forewarn merge-runs`: executions of plans and recordings as trees."""
+"""`forewarn check-runs`: executions of plans and recordings as trees."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def logs(tmp_path: Path) -> Path:
 
 def test_the_branch_that_breaks_a_formula(forewarn: Run, logs: Path) -> None:
     formula = 'AG ("on(stove)" => AF[<=1] !"on(stove)")'
-    result = forewarn("merge-runs", logs, "-a", "household", "-f", formula, "--json")
+    result = forewarn("check-runs", logs, "-a", "household", "-f", formula, "--json")
     assert result.code == 1
     found = json.loads(result.out)
     assert found["trees"] == {"": {"executions": 4, "nodes": 6}}
@@ -36,7 +36,7 @@ def test_the_branch_that_breaks_a_formula(forewarn: Run, logs: Path) -> None:
 
 
 def test_a_tree_for_each_value_of_a_field(forewarn: Run, logs: Path) -> None:
-    words = ["merge-runs", logs, "-a", "household", "-f", 'AF "on(stove)"']
+    words = ["check-runs", logs, "-a", "household", "-f", 'AF "on(stove)"']
     result = forewarn(*words, "--by", "kind", "--json")
     assert result.code == 0
     assert {
@@ -48,7 +48,7 @@ def test_a_tree_for_each_value_of_a_field(forewarn: Run, logs: Path) -> None:
 
 
 def test_a_tree_for_each_pair_of_values_of_two_fields(forewarn: Run, logs: Path) -> None:
-    words = ["merge-runs", logs, "-a", "household", "-f", 'AF "on(stove)"']
+    words = ["check-runs", logs, "-a", "household", "-f", 'AF "on(stove)"']
     result = forewarn(*words, "--by", "kind", "--by", "id", "--json")
     assert result.code == 0
     assert {*json.loads(result.out)["trees"]} == {"a, 0", "a, 1", "b, 2", "b, 3"}
@@ -60,8 +60,8 @@ def test_rules_without_time_are_names(forewarn: Run, logs: Path, tmp_path: Path)
         "actions: household\nrules:\n"
         "  hot: 'exists s in objects: on(s)'\n  late: 'always(on(\"stove\"))'\n"
     )
-    assert forewarn("merge-runs", logs, "-r", rules, "-f", "AF hot").code == 0
-    refused = forewarn("merge-runs", logs, "-r", rules, "-f", "AF late")
+    assert forewarn("check-runs", logs, "-r", rules, "-f", "AF hot").code == 0
+    refused = forewarn("check-runs", logs, "-r", rules, "-f", "AF late")
     assert refused.code == 2
     assert "speaks of time" in refused.err
 
@@ -69,10 +69,10 @@ def test_rules_without_time_are_names(forewarn: Run, logs: Path, tmp_path: Path)
 def test_recordings_of_vehicles_by_the_same_command(forewarn: Run, corridor_run: Any) -> None:
     bags = corridor_run.recordings[0].parent
     config = corridor_run.config
-    atoms = forewarn("merge-runs", bags, "-c", config, "-f", "AG nothing")
+    atoms = forewarn("check-runs", bags, "-c", config, "-f", "AG nothing")
     assert atoms.code == 2
     name = atoms.err.split("accepted: ")[1].split(",")[0]
-    result = forewarn("merge-runs", bags, "-c", config, "-f", f'AG[<=1000] !"{name}"', "--json")
+    result = forewarn("check-runs", bags, "-c", config, "-f", f'AG[<=1000] !"{name}"', "--json")
     told = json.loads(result.out)["found"][0]
     assert told["share"]["of"] >= len(corridor_run.recordings)
     assert told["holds"] == (told["share"]["count"] == told["share"]["of"])
@@ -93,6 +93,6 @@ def test_recordings_of_vehicles_by_the_same_command(forewarn: Run, corridor_run:
 def test_wrong_usage_says_what_to_do(
     forewarn: Run, logs: Path, words: list[str], problem: str
 ) -> None:
-    result = forewarn("merge-runs", logs, "-a", "household", *words)
+    result = forewarn("check-runs", logs, "-a", "household", *words)
     assert result.code == 2
     assert problem in result.err

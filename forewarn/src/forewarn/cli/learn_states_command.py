@@ -1,4 +1,4 @@
-"""``forewarn abstract``: from traces to a tree whose leaves are the states."""
+"""``forewarn learn-states``: from traces to a tree whose leaves are the states."""
 
 from __future__ import annotations
 
@@ -43,17 +43,18 @@ predicate learned_NAME."""
 EPILOG = """\
 exit codes: 0 a tree was learned, 1 nothing tells the classes apart, 2 wrong usage or input.
 
-examples: forewarn abstract runs/ -c monitor.yaml
-          forewarn abstract runs/ -c monitor.yaml --class violation:calm:2 --write
-          forewarn abstract runs/ -c monitor.yaml --variable files --variable errors --leaves 8
-          forewarn abstract runs/ -c monitor.yaml --label solved --labels labels.jsonl --write"""
+examples: forewarn learn-states runs/ -c monitor.yaml
+          forewarn learn-states runs/ -c monitor.yaml --class violation:calm:2 --write
+          forewarn learn-states runs/ -c monitor.yaml --variable files --variable errors --leaves 8
+          forewarn learn-states runs/ -c monitor.yaml --label solved --labels labels.jsonl
+          --write"""
 
 SHOWN = 4
 
 
 @dataclass(frozen=True)
 class Options(TreeOptions):
-    """The arguments of ``abstract``."""
+    """The arguments of ``learn-states``."""
 
     kind: str
     leaves: int | None
@@ -134,7 +135,7 @@ def run(options: Options, output: Output) -> int:
         for leaf, kinds in grown.counts.items()
     }
     source = f"{plural(len(runs), 'recording')}, class {options.kind}"
-    remark = f"learned by `forewarn abstract` from {source}"
+    remark = f"learned by `forewarn learn-states` from {source}"
     change = put_tree(options, grown.tree, notes, variables, compiled, remark, read.marks, output)
     if options.report is not None:
         from forewarn.reports.learned import tree_page

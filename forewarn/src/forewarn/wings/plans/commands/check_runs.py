@@ -1,4 +1,4 @@
-"""``forewarn merge-runs``: executions as a computation tree, and CTL on it."""
+"""``forewarn check-runs``: executions as a computation tree, and CTL on it."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ quotes, or rules of the file -r that say nothing of time.
 
 exit codes: 0 every formula holds, 1 one does not, 2 wrong usage or input.
 
-examples: forewarn merge-runs bags/ -c monitor.yaml -f 'AG (red => AF[<=2] stopped)'
-forewarn merge-runs logs.jsonl -a household --by task -f 'AG !"on(Stove)"'"""
+examples: forewarn check-runs bags/ -c monitor.yaml -f 'AG (red => AF[<=2] stopped)'
+forewarn check-runs logs.jsonl -a household --by task -f 'AG !"on(Stove)"'"""
 
 
 @dataclass(frozen=True)
 class Options:
-    """The arguments of ``merge-runs``."""
+    """The arguments of ``check-runs``."""
 
     runs: list[Path]
     formula: list[str]
