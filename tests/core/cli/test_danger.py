@@ -244,7 +244,7 @@ def test_without_the_extra_learning_names_the_command_and_replay_goes_on(
     monkeypatch.setitem(sys.modules, "sklearn", None)
     config = world / "monitor.yaml"
     result = forewarn("learn", world / "train", "-c", config, "-o", tmp_path / "m.json", "-j1")
-    assert result.code == 2 and "pip install 'forewarn[learn]'" in result.err
+    assert result.code == 2 and "pip install './forewarn[learn]'" in result.err
     assert not (tmp_path / "m.json").exists()
     assert forewarn("replay", world / "test", "-c", config).code in (0, 1)
 

@@ -104,7 +104,7 @@ class RemotePath(PosixPath):
             raise InputError(
                 f"cannot be read here: {without_secrets(str(error))}",
                 file=str(self),
-                accepted="pip install 'forewarn[fleet]', and what fsspec needs for such a URL",
+                accepted="pip install './forewarn[fleet]', and what fsspec needs for such a URL",
             ) from error
         try:
             yield system, path

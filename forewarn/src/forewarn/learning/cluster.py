@@ -105,7 +105,7 @@ class Cluster:
             raise InputError(
                 f"Dask distributed is not installed ({error})",
                 key="--scheduler",
-                accepted="pip install 'forewarn[fleet]', here and on the workers",
+                accepted="pip install './forewarn[fleet]', here and on the workers",
             ) from error
         for name in [*logging.root.manager.loggerDict]:
             if name.startswith("distributed"):

@@ -16,7 +16,7 @@ from forewarn.states.danger.fit import Ensemble
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-EXTRA = "pip install 'forewarn[learn]'"
+EXTRA = "pip install './forewarn[learn]'"
 MOST_TREES = 200
 PARAMETERS: dict[str, Any] = {
     "learning_rate": 0.1,

@@ -28,7 +28,7 @@ from forewarn.expressions.functions.registry import Function, register
 from forewarn.expressions.functions.texts import list_of_texts
 from forewarn.expressions.values import NAN, Notes, is_unknown
 
-EXTRA = "pip install 'forewarn[embeddings]'"
+EXTRA = "pip install './forewarn[embeddings]'"
 SIZES = (64, 128, 256)
 """Numbers of an embedding: the model was trained so that its first ones serve alone."""
 

@@ -37,7 +37,7 @@ def _compiled(pattern: str) -> Any:
     except ImportError:
         raise ExpressionError(
             "matches() needs RE2, which is not installed",
-            accepted="pip install 'forewarn[re2]'; or like(TEXT, 'a*b')",
+            accepted="pip install './forewarn[re2]'; or like(TEXT, 'a*b')",
         ) from None
     options = re2.Options()
     options.log_errors = False
