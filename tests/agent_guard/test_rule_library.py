@@ -117,3 +117,13 @@ def test_a_rule_of_the_library_does_what_it_says(
     tmp_path: Path, rule: str, does: str, before: list[Call], tool: str, arguments: Any
 ) -> None:
     assert verdict(rule, tmp_path, before, tool, arguments) == does
+
+
+def test_what_a_person_has_allowed_does_not_make_the_next_call_a_question(tmp_path: Path) -> None:
+    """An alert that had begun lasted for five harmless calls."""
+    run = GuardedRun(Guard.open(LIBRARY / "ready.yaml"), "r", TASK, ask=lambda _: True)
+    does = []
+    for tool in ("delete_file", "delete_file", "read_file", "delete_file", "read_file"):
+        does.append(run.before(tool, {"path": "x"}).decision.does)
+        run.after("done")
+    assert does == ["ask", "ask", "pass", "ask", "pass"]

@@ -86,23 +86,52 @@ class GuardedRun:
             Its `call` is the one to make, maybe another one; None if none is to be made, and
             `message` says why, to the model.
         """
-        proposal, asked, answer = Proposal(tool, arguments, call), None, None
-        while True:
-            with self._lock:
-                state = self._state
-                judged = self.guard.decide(state, self.name, proposal, self.context)
-                if asked is not None and judged.decision.does in ("pass", "warn", "replace"):
-                    judged = judged._replace(decision=asked)  # what a person has said of it counts
-                decision = judged.decision
-                if decision.does != "ask" or self._ask is None or _same(decision, asked):
-                    settled = self.guard.settle(state, judged, answer, self.context)
-                    self._state = settled.state
-                    self.guard.write(settled.decision, settled.values)
-                    if call:
-                        self._places[call] = _place(settled)
-                    return settled
+        proposal = Proposal(tool, arguments, call)
+        found = self.attempt(proposal, asks=self._ask is not None)
+        while isinstance(found, Decision):
+            assert self._ask is not None
             # Whoever is asked may speak to the run, or wait for one of its other calls.
-            asked, answer = decision, self._ask(question(decision))
+            found = self.attempt(proposal, found, self._ask(question(found)))
+        return found
+
+    def attempt(
+        self,
+        proposal: Proposal,
+        asked: Decision | None = None,
+        answer: object = None,
+        *,
+        asks: bool = True,
+    ) -> Settled | Decision:
+        """Decide about a call, as `before` does, where whoever calls asks the person.
+
+        Parameters
+        ----------
+        asked : Decision, optional
+            What was returned before, and has been answered.
+        answer : object
+            The answer: see `answers.ACCEPTED`.
+        asks : bool
+            Whether somebody can be asked; if not, what is to be asked is refused.
+
+        Returns
+        -------
+        Settled or Decision
+            A decision is a question: see `answers.question`. Nothing has been decided then.
+        """
+        with self._lock:
+            state = self._state
+            judged = self.guard.decide(state, self.name, proposal, self.context)
+            if asked is not None and judged.decision.does in ("pass", "warn", "replace"):
+                judged = judged._replace(decision=asked)  # what a person has said of it counts
+            decision = judged.decision
+            if decision.does == "ask" and asks and not _same(decision, asked):
+                return decision
+            settled = self.guard.settle(state, judged, answer, self.context)
+            self._state = settled.state
+            self.guard.write(settled.decision, settled.values)
+            if proposal.id:
+                self._places[proposal.id] = _place(settled)
+            return settled
 
     def after(self, result: object, failed: bool | None = None, call: str = "") -> None:
         """Take note of what a call returned.
