@@ -4,7 +4,7 @@ A tick is measured with 16 predicates over 8 signals and 8 properties of both ki
 learned from a random walk of the same signals. Replay and learning run over the sample
 recordings of the repository against the loop ``for message in reader.messages()`` of the bare
 `rosbags` reader over the same topics: with ``town.yaml`` (scalar signals, 16 predicates, 8
-properties) and with the demo's monitor file (signals over all road users, three danger scores).
+properties) and with the demo's monitor file (signals over all road users, three learned scores).
 """
 
 from __future__ import annotations

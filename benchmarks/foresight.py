@@ -1,7 +1,7 @@
-"""What a danger score and a stack of estimates cost in a tick.
+"""What a learned score and a stack of estimates cost in a tick.
 
-Eight recordings of the random walk of `core` (two minutes each) give a danger score over all eight
-signals with a second of history, and what `estimator: auto` chooses for the property that it
+Eight recordings of the random walk of `core` (two minutes each) give a learned score over all eight
+signals with a second of history, and what `estimator: ensemble` chooses for the property that it
 foresees. The same ticks are evaluated with and without both, in turns, with the same 16 predicates
 and 8 properties; processor time of the thread. The walk needs few trees, so that the step of the
 score is also measured with as many as are ever fitted, drawn at random.
@@ -39,19 +39,19 @@ EVER = 2 * MOST_TREES
 One of few violations may have half as many more, of signals with a direction.
 """
 
-DANGER = "danger: {ahead: {for: n0, history: 1.0}}\n"
+DANGER = "learned_score: {ahead: {for: n0, history: 1.0}}\n"
 
 
 def foreseeing_yaml() -> str:
-    """Return the monitor file of `core` with a danger score and `estimator: auto`."""
-    plain, asked = "  n0: {formula", "  n0: {estimator: auto, formula"
+    """Return the monitor file of `core` with a learned score and `estimator: ensemble`."""
+    plain, asked = "  n0: {formula", "  n0: {estimator: ensemble, formula"
     text = tick_yaml()
     assert text.count(plain) == 1
     return text.replace(plain, asked) + DANGER
 
 
 def monitor_of(text: str, traces: list[Path]) -> Monitor:
-    """Return a monitor that has learned from traces, its danger score included."""
+    """Return a monitor that has learned from traces, its learned score included."""
     spec = parse_spec(parse_document(text))
     compiled, _ = fit_scores(compile_spec(spec), traces)
     counts = learn(traces, spec, compiled.abstraction, watch=watch_for(compiled)).model
@@ -146,7 +146,7 @@ def measure(recordings: int = 8, length: int = 1_200, ticks: int = 20_000) -> li
     fitted = measure_score(scoring, ticks)
     without, with_both = measure_ticks([plain, foreseeing], ticks)
     trees = len(scoring.fit.ensemble.roots)
-    name = "danger score, 8 signals, 1 s of history"
+    name = "learned score, 8 signals, 1 s of history"
     rows: list[tuple[Cell, ...]] = [
         (f"{name}, {trees} trees and a line: a step", "us", sum(fitted) / ticks, Target(20.0)),
         (f"{name}, {EVER} trees and a line: a step", "us", sum(alone) / ticks, Target(20.0)),

@@ -23,8 +23,8 @@ WORLDS = {  # drivers, memory
 }
 ESTIMATES = {
     "chain": Mixture(0.0, (Part("chain", (), 1.0),)),
-    "shrunk": Mixture(0.0, (Part("shrunk", (30.0,), 1.0),)),
-    "pooled": Mixture(0.0, (Part("pooled", (3.0, 1.0), 1.0),)),
+    "bayes": Mixture(0.0, (Part("bayes", (30.0,), 1.0),)),
+    "logistic": Mixture(0.0, (Part("logistic", (3.0, 1.0), 1.0),)),
 }
 
 

@@ -15,7 +15,7 @@ signals:
   lead: {timeout: 1}
   braking: {timeout: 1}
   closing: {value: speed - lead}
-danger:
+learned_score:
   ahead: {for: keeps_distance, history: 0.5, directions: {gap: falling, closing: rising}}
 predicates: {close: gap < 2, fast: closing > 1}
 bins: {ahead: auto}

@@ -40,7 +40,7 @@ startup_grace: 0
 signals: {{v: {{timeout: never}}}}
 predicates: {{{", ".join(f"{atom}: v > {i}" for i, atom in enumerate(ATOMS))}}}
 terminal: {{crash: v < 0}}
-properties: {{p: {{formula: always(not crash), horizon: {HORIZON}, estimator: counted}}}}
+properties: {{p: {{formula: always(not crash), horizon: {HORIZON}, estimator: frequency}}}}
 """
 SPEC = compile_spec(parse_spec(parse_document(TEXT)))
 JUDGED = judged_property(SPEC.spec, "p", SPEC.automata[0])

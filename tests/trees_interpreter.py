@@ -1,4 +1,4 @@
-"""The evaluation of a danger score in Python, written from its documentation: the oracle of C."""
+"""The evaluation of a learned score in Python, written from its documentation: the oracle of C."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from forewarn.config.fields import Section
 from forewarn.config.file import MonitorSpec
 from forewarn.errors import ModelError
 from forewarn.states.abstraction import Abstraction
-from forewarn.states.danger.fit import DangerFit
+from forewarn.states.danger.fit import LearnedScoreFit
 from forewarn.states.interface import Admission, StateSpace
 from forewarn.states.kinds import KINDS, Kind
 from forewarn.states.predicates.compile import build_abstraction
@@ -105,7 +105,9 @@ def _zone_of(limits: Sequence[float], slot: int) -> Callable[[Sequence[Any]], Zo
     return zone
 
 
-def build(spec: MonitorSpec, inline: Iterable[str], fitted: Sequence[DangerFit]) -> ZoneAbstraction:
+def build(
+    spec: MonitorSpec, inline: Iterable[str], fitted: Sequence[LearnedScoreFit]
+) -> ZoneAbstraction:
     limits = spec.states_section(Limits).limits
     cuts = {f"states.limits[{i}]": f"x < {limit!r}" for i, limit in enumerate(limits)}
     signals = build_abstraction(spec, further=cuts, fitted=fitted)

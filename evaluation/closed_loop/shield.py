@@ -74,13 +74,13 @@ def states_alone(spec: MonitorSpec) -> CompiledSpec:
     """Return a monitor file of the same states, with the chain alone.
 
     What was tried is logged as states, so that the shield's process, and rules without a model,
-    have no use for danger scores.
+    have no use for learned scores.
     """
     chain = {
         name: section.model_copy(update={"estimator": "chain"})
         for name, section in spec.properties.items()
     }
-    update = {"danger": {}, "properties": chain, "bounds": BoundsSpec(kind="none")}
+    update = {"learned_score": {}, "properties": chain, "bounds": BoundsSpec(kind="none")}
     return compile_spec(spec.model_copy(update={**update, "shield": SHIELD}))
 
 

@@ -3,7 +3,7 @@
     python -m evaluation.foresight.study --folder out/study --scenarios s6 s7 --sizes 25 50 --write
 
 The folder has runs of `evaluation.study.record`. From the first so many training runs learn: the
-monitor file by hand as it stands (`chain`), the same file with a danger score and ``estimator:
+monitor file by hand as it stands (`chain`), the same file with a learned score and ``estimator:
 auto`` (`Forewarn`), logistic regression, gradient boosting on the signals, and the same with a
 second of history. Single quantities learn nothing. All are judged on the same test runs: thresholds
 for lead times, and the maps from quantities to probabilities, come from other test runs than the
@@ -121,13 +121,15 @@ def question_of(name: str, folder: Path) -> Question:
 
 
 def stacked(question: Question, variables: Sequence[str], path: Path) -> Path:
-    """Write the monitor file with a danger score over all signals, and the estimates weighed."""
+    """Write the monitor file with a learned score over all signals, and the estimates weighed."""
     content = yaml.safe_load(question.by_hand.read_text(encoding="utf-8"))
     if "include" in content:
         beside = question.by_hand.parent
         content["include"] = [_absolute(part, beside) for part in content["include"]]
-    content["danger"] = {"danger": {"for": question.name, "from": list(variables), "history": 1.0}}
-    content.setdefault("properties", {}).setdefault(question.name, {})["estimator"] = "auto"
+    content["learned_score"] = {
+        "learned_score": {"for": question.name, "from": list(variables), "history": 1.0}
+    }
+    content.setdefault("properties", {}).setdefault(question.name, {})["estimator"] = "ensemble"
     if question.groups is not None:
         together = {"group_by": "group", "group_source": str(question.groups.resolve())}
         content["learning"] = {**content.get("learning", {}), **together}

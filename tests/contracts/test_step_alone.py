@@ -22,7 +22,7 @@ WINGS = (
     "forewarn.wings.plans",
     "forewarn.recordings",
     "forewarn.learning",
-    "forewarn.states.danger",
+    "forewarn.states.learned_score",
     "forewarn.states.tree",
     "forewarn.monitoring.anomalies",
     "forewarn.monitoring.black_box",

@@ -54,7 +54,7 @@ def demo(repository: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     config = tmp_path / "demo.yaml"
     shipped = (repository / "config" / "demo.yaml").read_text(encoding="utf-8")
     # Else most of the time goes into choosing estimates and into their bounds.
-    config.write_text(shipped.replace("estimator: auto", "estimator: chain"), encoding="utf-8")
+    config.write_text(shipped.replace("estimator: ensemble", "estimator: chain"), encoding="utf-8")
     command = [sys.executable, "-c", DEMO, config, "--output", tmp_path, "--rate", "1"]
     with subprocess.Popen(
         command,

@@ -1,4 +1,4 @@
-"""A danger score, an estimate that is not the chain's and a belief, live: the bits of replay."""
+"""A learned score, an estimate that is not the chain's and a belief, live: the bits of replay."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from forewarn.models.counts import CountModel
 from forewarn.models.file import load_model, save_model
 from forewarn.monitoring.build import compile_for, compile_spec, with_estimates
 from forewarn.monitoring.live_session import Watch
-from forewarn.states.danger.fit import DangerFit, Ensemble, lags_of
+from forewarn.states.danger.fit import Ensemble, LearnedScoreFit, lags_of
 
 pytestmark = pytest.mark.ros
 FIELDS = (
@@ -26,15 +26,15 @@ FIELDS = (
 )  # fmt: skip
 NAMES = {ODOMETRY: "speed", DISTANCE: "distance"}
 BEFORE = "  brake:\n"
-AFTER = f"{BEFORE}    risk_measure: expected\n    estimator: shrunk\n"
+AFTER = f"{BEFORE}    risk_measure: expected\n    estimator: bayes\n"
 TEXT = f"""{MONITOR.replace(BEFORE, AFTER)}
-danger: {{nearing: {{for: brake, from: [speed, distance], history: 0.4}}}}
+learned_score: {{nearing: {{for: brake, from: [speed, distance], history: 0.4}}}}
 observation_error: {{close: 0.05}}
 bounds: {{samples: 40}}
 """
 
 
-def fit() -> DangerFit:
+def fit() -> LearnedScoreFit:
     """Return a score that asks whether the distance is below 8 m, and fell by 1 m in 0.4 s."""
     ensemble = Ensemble(
         base=-1.0,
@@ -47,12 +47,12 @@ def fit() -> DangerFit:
         value=(0.0, 1.5, -1.5, 0.0, 1.0, -1.0),
         needed=(0,) * 18,
     )
-    return DangerFit(
+    return LearnedScoreFit(
         name="nearing",
         foresees="brake",
         formula="always(close implies eventually[0:1](not moving))",
         horizon=2.0,
-        paper_counting=False,
+        probguard_step_count=False,
         signals=("speed", "distance"),
         moments=4,
         lags=lags_of(4),
@@ -80,7 +80,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CountModel]:
 def test_what_is_published_is_what_is_computed_offline(model: tuple[Path, CountModel]) -> None:
     config, counts = model
     (estimate,) = counts.estimates
-    assert estimate.chosen == "shrunk", estimate.reason
+    assert estimate.chosen == "bayes", estimate.reason
     compiled = compile_for(load_spec(config), counts)
     kinds = {topic: installed_message_type(kind) for topic, kind in TYPES.items()}
     watch = Watch(compiled, counts, kinds)

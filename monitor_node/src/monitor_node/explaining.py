@@ -65,7 +65,7 @@ def explain(
     asked : str
         The intervention that is asked for.
     past : Past, optional
-        What the tick left, for danger scores.
+        What the tick left, for learned scores.
     """
     observation = verdict.observation
     abstraction = monitor.abstraction

@@ -58,7 +58,7 @@ FORMULAS = (
 
 
 @lru_cache(maxsize=16)
-def compiled(formula: str, estimator: str = "lagged", more: str = "") -> CompiledSpec:
+def compiled(formula: str, estimator: str = "multi_step", more: str = "") -> CompiledSpec:
     text = TEXT.format(formula=formula, estimator=estimator, more=more)
     return compile_spec(parse_spec(parse_document(text)))
 
@@ -273,7 +273,7 @@ def test_merged_is_learned_at_once(runs: list[Path]) -> None:
         (lambda m: m["shards"][0]["outcomes"][0]["end"].update(runs=[[40, [7, 7]]]), "end.runs"),
         (lambda m: m["shards"][0]["outcomes"][0]["end"].update(runs=[[4, [4]]]), "end.runs"),
         (lambda m: m["shards"][0]["outcomes"][0]["end"]["lags"].pop(), "end.lags"),
-        (lambda m: m["judged"][0].update(paper_counting="no"), "paper_counting"),
+        (lambda m: m["judged"][0].update(probguard_step_count="no"), "probguard_step_count"),
     ],
 )
 def test_what_cannot_be_is_refused_by_key(
@@ -293,7 +293,7 @@ def test_what_cannot_be_is_refused_by_key(
 
 
 def test_scores_are_kept_in_bins_of_their_logit(runs: list[Path]) -> None:
-    spec = compiled(FORMULAS[0], "auto", "scores: [y]")
+    spec = compiled(FORMULAS[0], "ensemble", "scores: [y]")
     model = learn(runs, spec.spec, spec.abstraction, watch=watch_for(spec)).model
     (judged,) = judged_in(model.shards)
     assert judged.scores == ("y",)
@@ -310,11 +310,11 @@ def test_scores_are_kept_in_bins_of_their_logit(runs: list[Path]) -> None:
 
 def test_a_score_has_to_be_a_signal_and_to_be_used() -> None:
     with pytest.raises(ConfigErrors, match=r"no signal 'z'"):
-        compiled(FORMULAS[0], "auto", "scores: [z]")
+        compiled(FORMULAS[0], "ensemble", "scores: [z]")
     with pytest.raises(ConfigErrors, match="adds no scores"):
-        compiled(FORMULAS[0], "shrunk", "scores: [y]")
+        compiled(FORMULAS[0], "bayes", "scores: [y]")
     with pytest.raises(ConfigErrors, match="risk of an action"):
-        compiled(FORMULAS[0], "shrunk", "risk_of: action")
+        compiled(FORMULAS[0], "bayes", "risk_of: action")
 
 
 def test_folds_of_many_come_from_the_digest_alone() -> None:

@@ -137,15 +137,15 @@ def test_estimators_of_one_file_are_compared(
 ) -> None:
     config = corridor_run.config
     arguments = ("compare", config, bags, *QUICK, "--json", "-q", "--property", "slow_down")
-    document = json.loads(forewarn(*arguments, "-e", "chain,counted,pooled").out)
+    document = json.loads(forewarn(*arguments, "-e", "chain,frequency,logistic").out)
     rows = document["properties"]["slow_down"]
-    assert [row["name"] for row in rows] == ["chain", "counted", "pooled"]
+    assert [row["name"] for row in rows] == ["chain", "frequency", "logistic"]
     assert len({row["brier"]["value"] for row in rows}) == 3
     alone = json.loads(forewarn(*arguments).out)["properties"]["slow_down"]
     assert rows[0]["brier"] == alone[0]["brier"]
     written = tmp_path / "pooled.yaml"
     text = config.read_text()
-    written.write_text(text.replace("formula:", "estimator: pooled\n    formula:"))
+    written.write_text(text.replace("formula:", "estimator: logistic\n    formula:"))
     as_file = json.loads(forewarn("compare", written, *arguments[2:]).out)
     assert as_file["properties"]["slow_down"][0]["brier"] == rows[2]["brier"]
 

@@ -1,4 +1,4 @@
-"""Danger scores from recordings to verdicts: learned, merged, replayed, live and in its record."""
+"""Learned scores from recordings to verdicts: learned, merged, replayed, live and in its record."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def test_learning_twice_gives_the_same_bytes_and_tells_of_the_fit(
     result = forewarn("learn", *traces, "-c", world / "monitor.yaml", "-o", again, "--json", "-j1")
     assert result.code == 0
     back = load_model(again)
-    assert back.danger == model.danger and back.fingerprint == model.fingerprint
-    told = json.loads(result.out)["danger"]["ahead"]
+    assert back.learned_score == model.learned_score and back.fingerprint == model.fingerprint
+    told = json.loads(result.out)["learned_score"]["ahead"]
     assert told["property"] == "keeps_distance"
     assert told["signals"] == ["gap", "speed", "lead", "braking", "closing"]
-    assert told["trees"] == len(model.danger[0].ensemble.roots)
+    assert told["trees"] == len(model.learned_score[0].ensemble.roots)
     assert 0 < told["brier"] < 0.1 and 0.1 < told["pr_area"] <= 1
-    assert told["digest"] == model.danger[0].digest
+    assert told["digest"] == model.learned_score[0].digest
     same = tmp_path / "same.json"  # by several processes
     words = ("learn", world / "train", "-c", world / "monitor.yaml", "-o", same, "-j2")
     shown = forewarn(*words).out
@@ -87,7 +87,7 @@ def test_learning_twice_gives_the_same_bytes_and_tells_of_the_fit(
 
 
 def test_states_are_named_after_the_cuts(model: CountModel) -> None:
-    cuts = model.danger[0].cuts
+    cuts = model.learned_score[0].cuts
     names = model.vocabulary.predicates
     assert names == ("close", "fast", *(f"ahead<{cut:g}" for cut in cuts)) and cuts
 
@@ -100,7 +100,7 @@ def test_what_is_counted_of_a_recording_comes_from_trees_that_did_not_see_it(
     spec = load_spec(world / "monitor.yaml")
     traces = sorted((world / "train").glob("*.jsonl"))
     compiled, (fitted,) = fit_scores(compile_for(spec, None), traces)
-    assert fitted.fit == model.danger[0]
+    assert fitted.fit == model.learned_score[0]
     fit = compiled.abstraction.fitted[0]
     folds = dict(zip(fit.recordings, parted(fit.recordings, len(fit.unseeing)), strict=True))
     for path in traces[:3]:
@@ -120,12 +120,12 @@ def test_recordings_are_added_to_the_same_fit_only(
 ) -> None:
     file, config = world / "monitor.model.json", world / "monitor.yaml"
     grown = tmp_path / "grown.json"
-    store, anew = tmp_path / "store", "danger scores were fitted anew"
+    store, anew = tmp_path / "store", "learned scores were fitted anew"
     words = ("learn", world / "test", "-c", config, "-o", grown, "--add-to", file, "-j1")
     added = forewarn(*words, "--store", store)
     assert added.code == 0 and anew not in added.err
     both = load_model(grown)
-    assert both.danger == model.danger and both.digest == model.digest
+    assert both.learned_score == model.learned_score and both.digest == model.digest
     assert int(both.counts.sum()) > int(model.counts.sum())
     assert (
         len(model.state_source_provenance)
@@ -138,15 +138,15 @@ def test_recordings_are_added_to_the_same_fit_only(
     fitted = forewarn("learn", *traces, "-c", config, "-o", other, "-j1", "--store", store)
     assert fitted.code == 0 and anew in fitted.err
     result = forewarn("merge", file, other, "-o", tmp_path / "merged.json")
-    assert result.code == 2 and "danger" in result.err and "--add-to" in result.err
+    assert result.code == 2 and "learned_score" in result.err and "--add-to" in result.err
     plain = tmp_path / "plain.yaml"
     text = MONITOR.replace("bins: {ahead: auto}\n", "")
-    plain.write_text(text[: text.index("danger:")] + text[text.index("predicates:") :])
+    plain.write_text(text[: text.index("learned_score:")] + text[text.index("predicates:") :])
     bare = tmp_path / "bare.json"
     assert forewarn("learn", *traces, "-c", plain, "-o", bare, "-j1").code == 0
     words = ("learn", world / "test", "-c", config, "-o", grown, "--add-to", bare, "-j1")
     result = forewarn(*words)
-    assert result.code == 2 and "lacks the danger score 'ahead'" in result.err
+    assert result.code == 2 and "lacks the learned score 'ahead'" in result.err
 
 
 def test_counts_of_what_it_was_fitted_to_give_no_sound_bounds(
@@ -154,7 +154,7 @@ def test_counts_of_what_it_was_fitted_to_give_no_sound_bounds(
 ) -> None:
     config, path = world / "acting.yaml", tmp_path / "acting.json"
     config.write_text(f"{MONITOR}action: \"'brake' if braking else 'go'\"\n")
-    compiled = compile_spec(load_spec(config), model.danger)
+    compiled = compile_spec(load_spec(config), model.learned_score)
     for folder, sound, told in (
         ("train", False, "2 of the 2 recordings that are counted made the states"),
         ("test", True, "none of the 2 recordings that are counted made the states"),
@@ -210,12 +210,12 @@ def test_the_record_of_a_live_session_replays_to_the_same_bits(
     tmp_path: Path,
 ) -> None:
     config, file = tmp_path / "monitor.yaml", tmp_path / "model.json"
-    danger = "danger: {ahead: {for: slow_down, history: 0.6}}\n"
+    danger = "learned_score: {ahead: {for: slow_down, history: 0.6}}\n"
     config.write_text(f"{corridor_run.config.read_text()}\n{danger}")
     bags = corridor_run.recordings[0].parent
     assert forewarn("learn", bags, "-c", config, "-o", file, "-j1").code == 0
     model = load_model(file)
-    assert model.danger[0].moments
+    assert model.learned_score[0].moments
     watch = Watch(compile_for(load_spec(config), model), model, {})
     with open_recording(corridor_run.held_out) as recording:
         types = {t: i.message_type for t, i in recording.topics.items() if i.message_type}
@@ -261,7 +261,11 @@ def test_the_file_is_valid_before_and_after_it_is_learned(
     changed = tmp_path / "changed.yaml"
     changed.write_text(MONITOR.replace("history: 0.5", "history: 0.6"))
     result = forewarn("validate", changed, "-m", world / "monitor.model.json")
-    assert result.code == 2 and "danger.ahead.history" in result.out and "learn again" in result.out
+    assert (
+        result.code == 2
+        and "learned_score.ahead.history" in result.out
+        and "learn again" in result.out
+    )
 
 
 def test_a_text_in_what_it_is_fitted_from_is_an_error(
@@ -277,7 +281,11 @@ def test_a_text_in_what_it_is_fitted_from_is_an_error(
     config.write_text(text)
     words = ("learn", tmp_path, "-c", config, "-o", tmp_path / "m.json", "-j1")
     result = forewarn(*words)
-    assert result.code == 2 and "danger.ahead.from[1]" in result.err and "'braking'" in result.err
+    assert (
+        result.code == 2
+        and "learned_score.ahead.from[1]" in result.err
+        and "'braking'" in result.err
+    )
     config.write_text(MONITOR)
     result = forewarn(*words)
     assert result.code == 0 and "never known: braking" in result.err
@@ -290,7 +298,7 @@ def test_recordings_without_a_violation_say_what_is_needed(
     config.write_text(MONITOR.replace("gap < 2", "gap < -1"))
     words = ("learn", world / "train", "-c", config, "-o", tmp_path / "m.json", "-j1")
     result = forewarn(*words)
-    assert result.code == 2 and "danger.ahead.for" in result.err
+    assert result.code == 2 and "learned_score.ahead.for" in result.err
     assert "0 of 16 recordings" in result.err and "at least two violations" in result.err
 
 
@@ -305,8 +313,8 @@ def test_a_score_tells_dangerous_moments_it_has_not_seen(world: Path, model: Cou
             session = Session(monitor, {})
             verdicts = run(session, samples, recording.start_ns, recording.end_ns)
             scores += ([verdict.values[slot] for slot in slots] for verdict in verdicts)
-    danger, gap = np.array(scores).T
-    assert danger[gap < 4].mean() > 3 * danger[gap > 8].mean()
+    learned_score, gap = np.array(scores).T
+    assert learned_score[gap < 4].mean() > 3 * learned_score[gap > 8].mean()
 
 
 def test_evidence_tells_what_pushes_the_score(world: Path, model: CountModel) -> None:
@@ -343,7 +351,7 @@ def test_folds_are_judged_by_scores_that_did_not_see_them(
     config.write_text(MONITOR)
     plain = tmp_path / "plain.yaml"
     text = MONITOR.replace("bins: {ahead: auto}", "bins: {gap: [4, 6, 8]}")
-    plain.write_text(text[: text.index("danger:")] + text[text.index("predicates:") :])
+    plain.write_text(text[: text.index("learned_score:")] + text[text.index("predicates:") :])
     traces = sorted((world / "train").glob("*.jsonl"))
     words = ("compare", config, plain, *traces, "--folds", "2", "--json", "--resamples", "20")
     result = forewarn(*words)
@@ -371,13 +379,13 @@ def test_what_is_learned_online_keeps_the_fit(world: Path, model: CountModel) ->
         for verdict in run(session, samples, recording.start_ns, recording.end_ns):
             learner.observe(verdict.tick, verdict.observation, intervened=False)
     grown = learner.later()()
-    assert grown.danger == model.danger and grown.counts.sum() > model.counts.sum()
+    assert grown.learned_score == model.learned_score and grown.counts.sum() > model.counts.sum()
     assert build_monitor(compiled, grown).model is not None
 
 
 def test_a_stack_takes_the_score_in(forewarn: Run, world: Path, tmp_path: Path) -> None:
     config, file = tmp_path / "monitor.yaml", tmp_path / "model.json"
-    stacked = "horizon: 2.0, estimator: auto, scores: [ahead]"
+    stacked = "horizon: 2.0, estimator: ensemble, scores: [ahead]"
     config.write_text(MONITOR.replace("horizon: 2.0", stacked).replace("bins: {ahead: auto}", ""))
     assert forewarn("learn", world / "train", "-c", config, "-o", file, "-j1").code == 0
     result = forewarn("replay", world / "test", "-c", config, "-m", file, "--json")
@@ -388,11 +396,11 @@ def test_inspect_explain_and_the_report_say_what_decides(
     forewarn: Run, world: Path, model: CountModel, tmp_path: Path
 ) -> None:
     config, file, page = world / "monitor.yaml", world / "monitor.model.json", tmp_path / "r.html"
-    shares = model.danger[0].shares
+    shares = model.learned_score[0].shares
     words = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items())
     said = "ahead foresees keeps_distance: "
     assert said in " ".join(forewarn("inspect", file).out.split())
-    told = json.loads(forewarn("inspect", file, "--json").out)["danger"]["ahead"]
+    told = json.loads(forewarn("inspect", file, "--json").out)["learned_score"]["ahead"]
     assert told["shares"] == pytest.approx(shares)
     explained = " ".join(forewarn("explain", "-c", config).out.split())
     assert said in explained and f"decided by {words}" in explained

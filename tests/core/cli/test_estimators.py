@@ -36,7 +36,7 @@ signals:
 bins: {gap: [1, 2, 4], closing: [0, 1]}
 terminal: {crash: gap < 0}
 properties:
-  no_crash: {formula: always(not crash), horizon: 1, estimator: auto, scores: [near]}
+  no_crash: {formula: always(not crash), horizon: 1, estimator: ensemble, scores: [near]}
   stays_off: {formula: "always(gap<1 implies eventually[0:1](not gap<1))", horizon: 2}
 """
 
@@ -109,7 +109,7 @@ def test_inspect_validate_and_explain_say_it_too(
     document = json.loads(forewarn("inspect", model, "-c", config, "--json", "-q").out)
     assert document["estimates"]["no_crash"]["recordings"] == 40
     told = forewarn("explain", "-c", config)
-    assert "estimated from recordings by auto, with the scores near" in told.out
+    assert "estimated from recordings by ensemble, with the scores near" in told.out
     assert told.out.count("estimated from recordings") == 1
     checked = forewarn("validate", config, "-m", model)
     assert "monitor.yaml: valid" in checked.text
@@ -178,10 +178,11 @@ def test_what_is_certain_is_no_estimate(folder: Path, model: Path) -> None:
 def test_a_score_may_be_all_of_it() -> None:
     alone = Composition((), 0.0, (Push("near", 1.0, -1.5),), 0.18, False)
     assert composition_in_words(alone) == "its log-odds -1.50 are those of near"
-    both = alone._replace(estimates=(("shrunk", 0.6), ("lagged", 0.2)), table=0.5)
+    both = alone._replace(estimates=(("bayes", 0.6), ("multi_step", 0.2)), table=0.5)
     weighed = both._replace(pushes=(Push("near", 0.5, -1.5),), calibrated=True)
     assert composition_in_words(weighed) == (
-        "its log-odds -0.25 are +0.50 of the table (0.60 shrunk + 0.20 lagged) and -0.75 of near "
+        "its log-odds -0.25 are +0.50 of the table (0.60 bayes + 0.20 multi_step) and -0.75 of "
+        "near "
         "(0.50 times -1.50), then calibrated"
     )
 
@@ -329,7 +330,7 @@ def test_scores_count_from_five_recordings_with_a_violation_on_and_states_from_t
         found[estimate.with_violations] = estimate
     assert [*found] == [1, 2, 4, 5]
     for violated, estimate in found.items():
-        assert estimate.chosen == ("stack" if violated >= 2 else "chain")
+        assert estimate.chosen == ("ensemble" if violated >= 2 else "chain")
         assert (estimate.scored is not None) is (violated >= 5)
         left_out = f"in {violated} recordings, and it takes 5 to judge scores: near left out"
         assert (left_out in estimate.reason) is (2 <= violated < 5)

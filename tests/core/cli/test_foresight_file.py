@@ -1,4 +1,4 @@
-"""`config/foresight.yaml`, the file to copy for danger scores and estimates, does what it says."""
+"""`config/foresight.yaml`, the file to copy for learned scores and estimates, does what it says."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_file_to_copy_learns_and_foresees(
     model = load_model(file)
     (estimate,) = model.estimates
     losses = {loss.name: loss.log_loss for loss in estimate.losses}
-    assert estimate.asked == "auto" and estimate.scored is not None
+    assert estimate.asked == "ensemble" and estimate.scored is not None
     assert losses["score ahead"] < losses["chain"]
     assert model.state_source_recordings == (), "no state depends on the score"
     kept, verdicts = drive(tmp_path / "kept.jsonl", 100), tmp_path / "verdicts.jsonl"

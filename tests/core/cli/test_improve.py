@@ -144,10 +144,10 @@ def test_danger_scores_that_nobody_has_fitted_are_pointed_out(
     forewarn: Callable[..., Any], bags: Path, tmp_path: Path
 ) -> None:
     config = tmp_path / "monitor.yaml"
-    config.write_text(f"{MONITOR}danger: {{ahead: {{for: apart, from: [gap]}}}}\n")
+    config.write_text(f"{MONITOR}learned_score: {{ahead: {{for: apart, from: [gap]}}}}\n")
     result = forewarn("init", "--improve", config, bags, "--most", 1, "--tries", 1)
     assert result.code == 0, result.err
-    assert "danger scores are unknown before" in result.err.replace("\n", " ")
+    assert "learned scores are unknown before" in result.err.replace("\n", " ")
 
 
 def test_groups_and_copies_of_recordings_are_heeded(

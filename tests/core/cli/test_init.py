@@ -303,15 +303,15 @@ def test_the_danger_score_that_is_proposed_fits_the_file(
     ]
     path, trace = tmp_path / "m.yaml", record_lines(tmp_path / "run.jsonl", lines)
     assert forewarn("init", trace, "-o", path).code == 0
-    assert not load_spec(path).danger
-    heading, _, proposed = path.read_text().partition("# danger:\n")
+    assert not load_spec(path).learned_score
+    heading, _, proposed = path.read_text().partition("# learned_score:\n")
     score, _, rest = proposed.partition("\n\n")
     taken = re.sub("^#", "", score, flags=re.MULTILINE)
-    path.write_text(f"{heading}danger:\n{taken}\n\n{rest}")
+    path.write_text(f"{heading}learned_score:\n{taken}\n\n{rest}")
     spec = load_spec(path)
     assert forewarn("validate", path).code == 0
-    assert spec.danger["danger_ahead"].signals == ("gap",)
-    assert spec.properties[spec.danger["danger_ahead"].property].estimator == "auto"
+    assert spec.learned_score["risk_ahead"].signals == ("gap",)
+    assert spec.properties[spec.learned_score["risk_ahead"].property].estimator == "ensemble"
 
 
 def test_a_rule_that_is_broken_all_the_time_is_only_a_comment(

@@ -16,7 +16,7 @@ bins: {{d: [2, 4, 8, 15]}}
 {kind}: {{crash: hit > 0.5}}
 properties: {{no_crash: {{formula: always(not crash), horizon: 3, estimator: {estimator}}}}}
 """
-SCORE = "danger: {score: {for: no_crash, from: [d]}}\n"
+SCORE = "learned_score: {score: {for: no_crash, from: [d]}}\n"
 PROPOSAL = "`terminal: {crash: hit > 0.5}` in place of the predicate"
 ALL = "no_crash: 10 of 10 violations lie within the last 3 s of their recordings"
 
@@ -43,7 +43,7 @@ def written(folder: Path, kind: str, estimator: str = "chain", score: str = "") 
     return path
 
 
-@pytest.mark.parametrize(("estimator", "score"), [("chain", ""), ("auto", SCORE)])
+@pytest.mark.parametrize(("estimator", "score"), [("chain", ""), ("ensemble", SCORE)])
 def test_a_predicate_gives_the_figures_of_a_terminal_label(
     forewarn: Any, runs: Path, tmp_path: Path, estimator: str, score: str
 ) -> None:

@@ -177,7 +177,7 @@ def of_ticks(text: str) -> list[str]:
 
 
 DANGER = """\
-danger:
+learned_score:
   soon: {for: not_stuck, from: [errors]}
 """
 

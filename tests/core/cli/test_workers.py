@@ -22,7 +22,7 @@ signals: {x: {timeout: 0.1}, speed: {timeout: 0.1}}
 predicates: {high: x > 0.5, fast: speed > 0}
 terminal: {over: x > 2}
 properties:
-  calm: {formula: always(not over), horizon: 2, estimator: auto}
+  calm: {formula: always(not over), horizon: 2, estimator: ensemble}
   slow: {formula: always(not (high and fast)), horizon: 1, risk_measure: expected}
 observation_error: {high: 0.05}
 bounds: {kind: credible}

@@ -78,7 +78,6 @@ def test_a_good_file_gives_defaults_and_typed_values() -> None:
         ("  stop:\n", "  stop:\n    horizon: 1.0e+308\n", ["stop.horizon", "or unbounded"]),
         ("  stop:\n", "  stop:\n    hold: 1.0e+308\n", ["stop.hold", "1e+308", "1000000000"]),
         ("  stop:\n", "  stop:\n    enter: 1" + "0" * 90 + "\n", ["stop.enter", "1000000000"]),
-        ("  stop:\n", "  stop:\n    estimator: stack\n", ["stop.estimator", "'stack': auto"]),
         ("[0:2]", "[0:1e308]", ["properties.stop.formula", "column", "too large"]),
         ("[0:2]", "[0:1e17]", ["properties.stop.formula", "1e+18 steps", "10000000"]),
         ("rate: 10", "\trate: 10", ["no valid YAML: a tab", "spaces", "line 2"]),

@@ -1,4 +1,4 @@
-"""Danger scores against scikit-learn itself, and against what they promise."""
+"""Learned scores against scikit-learn itself, and against what they promise."""
 
 from __future__ import annotations
 
@@ -286,7 +286,9 @@ def test_groups_are_part_of_what_is_frozen() -> None:
     plain = fitted().fit
     one, other = (replace(plain, groups=(name, *["b"] * 11)) for name in "ab")
     assert len({plain.digest, one.digest, other.digest}) == 3
-    (back,) = parse_danger([Reader(json.loads(json.dumps(dump_danger([one])[0])), "danger[0]")])
+    (back,) = parse_danger(
+        [Reader(json.loads(json.dumps(dump_danger([one])[0])), "learned_score[0]")]
+    )
     assert back == one and "groups" not in dump_danger([plain])[0]
 
 
@@ -420,7 +422,7 @@ def refused(changed: list[Rows], scoring: Scoring = SCORING) -> ConfigError:
 def test_without_violations_it_says_what_is_needed() -> None:
     quiet = [part._replace(followed=part.followed & False) for part in parts()]
     error = refused(quiet)
-    assert error.key == "danger.ahead.for" and "0 of 12" in error.problem
+    assert error.key == "learned_score.ahead.for" and "0 of 12" in error.problem
     one = [parts()[0], *quiet[1:]]
     assert "1 of 12" in refused(one).problem and "two violations" in refused(one).accepted
 
@@ -428,7 +430,7 @@ def test_without_violations_it_says_what_is_needed() -> None:
 def test_a_signal_that_is_no_number_is_named_or_left_out() -> None:
     texts = [part._replace(others=frozenset({"b"})) for part in parts()]
     error = refused(texts)
-    assert error.key == "danger.ahead.from[1]" and "'b'" in error.problem
+    assert error.key == "learned_score.ahead.from[1]" and "'b'" in error.problem
     found = fit_to(texts, replace(SCORING, named=False))
     assert found.fit.signals == ("a", "c") and found.left_out == ("b",)
     assert found.fit.directions == (1, -1)
@@ -439,4 +441,4 @@ def test_a_signal_that_is_never_known_is_named() -> None:
     blank = parts()[0].features.copy()
     blank[:, width : 2 * width] = np.nan
     error = refused([part._replace(features=blank) for part in parts()])
-    assert error.key == "danger.ahead.from[1]" and "never known" in error.problem
+    assert error.key == "learned_score.ahead.from[1]" and "never known" in error.problem

@@ -27,12 +27,19 @@ from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigErrors, ModelError
 from forewarn.learning.estimates.choice import in_words, mixture_table
-from forewarn.learning.estimates.counted import Counted, Shrunk
 from forewarn.learning.estimates.crossing import cross, log_loss, logit
-from forewarn.learning.estimates.lagged import Lagged
-from forewarn.learning.estimates.pooled import Pooled, design, fit_logit
+from forewarn.learning.estimates.ensemble import (
+    HOLD,
+    fit_weights,
+    held_weights,
+    mixed,
+    prior,
+    surely,
+)
+from forewarn.learning.estimates.frequency import Bayes, Frequency
+from forewarn.learning.estimates.logistic import Logistic, design, fit_logit
+from forewarn.learning.estimates.multi_step import MultiStep
 from forewarn.learning.estimates.problem import Problem
-from forewarn.learning.estimates.stack import HOLD, fit_weights, held_weights, mixed, prior, surely
 from forewarn.learning.folds import FEW
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
@@ -116,7 +123,7 @@ def learned(runs: list[Path]) -> Any:
 @pytest.fixture(scope="module")
 def chosen(learned: Any) -> CountModel:
     """Return the model with what `auto` has chosen."""
-    spec = compiled("auto")
+    spec = compiled("ensemble")
     return with_estimates(spec, learned(spec))
 
 
@@ -133,7 +140,7 @@ def everything(problem: Problem) -> Any:
 
 
 def test_all_recordings_together_are_the_model(learned: Any) -> None:
-    spec = compiled("lagged", formula=RESPONSE)
+    spec = compiled("multi_step", formula=RESPONSE)
     model = learned(spec)
     problem = problem_of(spec, model)
     sample = everything(problem)
@@ -145,7 +152,7 @@ def test_all_recordings_together_are_the_model(learned: Any) -> None:
 
 
 def test_without_recordings_is_what_the_others_give(runs: list[Path], learned: Any) -> None:
-    spec = compiled("lagged", formula=RESPONSE)
+    spec = compiled("multi_step", formula=RESPONSE)
     problem = problem_of(spec, learned(spec))
     times = np.ones(problem.recordings, dtype=np.int64)
     times[:10] = 0
@@ -162,11 +169,11 @@ def test_without_recordings_is_what_the_others_give(runs: list[Path], learned: A
 
 
 def test_counted_and_shrunk_are_their_formulas(learned: Any) -> None:
-    spec = compiled("shrunk")
+    spec = compiled("bayes")
     sample = everything(problem_of(spec, learned(spec)))
     share = (sample.followed.sum() + 0.5) / (sample.visits.sum() + 1)
-    counted = Counted().table(sample, ())
-    shrunk = Shrunk().table(sample, (10.0,))
+    counted = Frequency().table(sample, ())
+    shrunk = Bayes().table(sample, (10.0,))
     for at in np.argwhere(sample.visits > 0)[:20].tolist():
         s, q = at
         n, y = sample.visits[s, q], sample.followed[s, q]
@@ -221,27 +228,27 @@ def test_pooling_lends_a_rare_state_what_its_predicates_say() -> None:
     automaton = compiled("chain").automata[0]
     question = Question(automaton, label_states(automaton, vocabulary, model.states), 5)
     sample = everything(Problem(model, question, judged))
-    table = Pooled().table(sample, (1.0, 1.0))
+    table = Logistic().table(sample, (1.0, 1.0))
     assert table[3, 0] == pytest.approx(truth[3], abs=0.08)
-    assert abs(table[3, 0] - truth[3]) < abs(Counted().table(sample, ())[3, 0] - truth[3])
+    assert abs(table[3, 0] - truth[3]) < abs(Frequency().table(sample, ())[3, 0] - truth[3])
 
 
 @pytest.mark.parametrize("formula", [CRASH, RESPONSE])
 def test_a_lag_of_one_tick_with_all_weight_on_the_chain_is_the_chain(
     learned: Any, formula: str
 ) -> None:
-    spec = compiled("lagged", formula=formula)
+    spec = compiled("multi_step", formula=formula)
     sample = everything(problem_of(spec, learned(spec)))
-    table = Lagged().table(sample, (1.0, 1e15))
+    table = MultiStep().table(sample, (1.0, 1e15))
     assert table == pytest.approx(sample.risk, abs=1e-9)
 
 
 def test_a_lag_of_one_tick_is_the_chain_of_the_same_counts(learned: Any) -> None:
     """Without smoothing, and with one automaton state only, both count the same steps."""
-    spec = compiled("lagged")
+    spec = compiled("multi_step")
     model = replace(learned(spec), smoothing=Smoothing("none"))
     sample = everything(problem_of(spec, model))
-    table = Lagged().table(sample, (1.0, 1e-12))
+    table = MultiStep().table(sample, (1.0, 1e-12))
     entered = ~np.isnan(sample.risk)
     assert table[entered] == pytest.approx(sample.risk[entered], abs=1e-9)
     assert (sample.risk[entered] > 0).sum() > 3
@@ -249,7 +256,7 @@ def test_a_lag_of_one_tick_is_the_chain_of_the_same_counts(learned: Any) -> None
 
 def test_a_lagged_chain_is_what_its_own_product_says(learned: Any) -> None:
     """Against one linear step for each lag, written out with dense matrices."""
-    spec = compiled("lagged", formula=RESPONSE)
+    spec = compiled("multi_step", formula=RESPONSE)
     sample = everything(problem_of(spec, learned(spec)))
     within = [table.ravel() for table in sample.within]
     steps = sample.steps(2).toarray()
@@ -261,7 +268,7 @@ def test_a_lagged_chain_is_what_its_own_product_says(learned: Any) -> None:
             gained = row[:-2] @ value + row[-1]
             new[cell] = (gained + prior * within[done][cell]) / (row.sum() + prior)
         value = new
-    assert Lagged().table(sample, (2.0, 10.0)).ravel() == pytest.approx(value, abs=1e-12)
+    assert MultiStep().table(sample, (2.0, 10.0)).ravel() == pytest.approx(value, abs=1e-12)
 
 
 def test_weights_are_scikit_learns_where_nothing_holds_them() -> None:
@@ -300,7 +307,7 @@ def noisy(problem: Problem, seed: int, count: int, most: float) -> tuple[Any, An
 def test_the_order_of_estimates_and_of_scores_does_not_matter(
     learned: Any, seed: int, estimates: int, scores: int
 ) -> None:
-    spec = compiled("auto")
+    spec = compiled("ensemble")
     problem = problem_of(spec, learned(spec))
     crossed, logits, where = noisy(problem, seed, estimates + scores, 3.0)
     mean = prior(estimates, scores)
@@ -314,7 +321,7 @@ def test_the_order_of_estimates_and_of_scores_does_not_matter(
 
 
 def test_the_hold_is_weaker_the_more_recordings_have_a_violation(learned: Any) -> None:
-    spec = compiled("auto")
+    spec = compiled("ensemble")
     problem = problem_of(spec, learned(spec))
     crossed, logits, where = noisy(problem, 1, 3, 4.0)
     told = len({r for r, f in zip(crossed.recording, crossed.followed, strict=True) if f > 0})
@@ -330,7 +337,7 @@ def test_the_hold_is_weaker_the_more_recordings_have_a_violation(learned: Any) -
 
 
 def test_what_a_fold_predicts_does_not_depend_on_its_outcomes(learned: Any) -> None:
-    spec = compiled("auto")
+    spec = compiled("ensemble")
     problem = problem_of(spec, learned(spec))
     crossed, logits, where = noisy(problem, 2, 3, 2.0)
     _, before = held_weights(crossed, logits, where, prior(2, 1))
@@ -359,10 +366,10 @@ def test_scores_weigh_more_than_all_estimates_together() -> None:
 
 
 def test_predictions_of_a_fold_do_not_depend_on_its_outcomes(learned: Any) -> None:
-    spec = compiled("auto")
+    spec = compiled("ensemble")
     model = learned(spec)
     problem = problem_of(spec, model)
-    found = cross(problem, ("shrunk", "pooled"), everything(problem).risk)
+    found = cross(problem, ("bayes", "logistic"), everything(problem).risk)
     assert found is not None
     fold = int(found.fold[0])
     mine = {int(r) for r in found.recording[found.fold == fold]}
@@ -381,7 +388,7 @@ def test_predictions_of_a_fold_do_not_depend_on_its_outcomes(learned: Any) -> No
     problem = problem_of(spec, other)
     times = np.ones(problem.recordings, dtype=np.int64)
     times[sorted(mine)] = 0
-    for base, setting in ((Shrunk(), (10.0,)), (Pooled(), (3.0, 1.0))):
+    for base, setting in ((Bayes(), (10.0,)), (Logistic(), (3.0, 1.0))):
         one, two = (base.table(problem_of(spec, m).sample(times), setting) for m in (model, other))
         assert np.array_equal(one, two)
 
@@ -389,17 +396,17 @@ def test_predictions_of_a_fold_do_not_depend_on_its_outcomes(learned: Any) -> No
 def test_auto_adds_up_all_estimates_and_says_so(chosen: CountModel) -> None:
     (estimate,) = chosen.estimates
     losses = {loss.name: loss.log_loss for loss in estimate.losses}
-    assert set(losses) == {"chain", "shrunk", "pooled", "lagged", "stack"}
-    assert estimate.chosen == "stack"
-    assert {part.base for part in estimate.plain.parts} <= {*losses} - {"stack"}
+    assert set(losses) == {"chain", "bayes", "logistic", "multi_step", "ensemble"}
+    assert estimate.chosen == "ensemble"
+    assert {part.base for part in estimate.plain.parts} <= {*losses} - {"ensemble"}
     words = in_words(estimate)
     assert words.startswith("a weighted sum of log-odds: ")
     assert "30 recordings" in words
-    assert any(words in note for note in build_monitor(compiled("auto"), chosen).remarks)
+    assert any(words in note for note in build_monitor(compiled("ensemble"), chosen).remarks)
 
 
 def test_with_too_few_violations_it_is_the_chain(runs: list[Path]) -> None:
-    spec, plain = compiled("auto"), compiled("chain")
+    spec, plain = compiled("ensemble"), compiled("chain")
     few = learn(runs[:1], spec.spec, spec.abstraction, watch=watch_for(spec)).model
     monitor = build_monitor(spec, few)
     chain = build_monitor(plain, replace(few, shards=()))
@@ -407,13 +414,13 @@ def test_with_too_few_violations_it_is_the_chain(runs: list[Path]) -> None:
     assert table is not None
     assert theirs is not None
     assert np.array_equal(table.values, theirs.values, equal_nan=True)
-    assert any("it takes 2 to judge auto" in note for note in monitor.notes)
+    assert any("it takes 2 to judge ensemble" in note for note in monitor.notes)
 
 
 @pytest.mark.parametrize("horizon", ["5", "unbounded"])
 def test_where_no_outcome_is_known_counted_is_the_chain(tmp_path: Path, horizon: str) -> None:
     """Recordings end before the horizon does: there is no share of anything."""
-    text = TEXT.format(estimator="counted", more="", formula=RESPONSE, bounds="none")
+    text = TEXT.format(estimator="frequency", more="", formula=RESPONSE, bounds="none")
     spec = compile_spec(
         parse_spec(parse_document(text.replace("horizon: 5", f"horizon: {horizon}")))
     )
@@ -428,7 +435,7 @@ def test_where_no_outcome_is_known_counted_is_the_chain(tmp_path: Path, horizon:
 
 
 def test_what_is_certain_and_what_was_never_seen_stay(learned: Any) -> None:
-    for estimator in ("counted", "shrunk", "pooled", "lagged", "auto"):
+    for estimator in ("frequency", "bayes", "logistic", "multi_step", "ensemble"):
         spec = compiled(estimator, formula=RESPONSE)
         model = learned(spec)
         problem = problem_of(spec, model)
@@ -446,7 +453,7 @@ def test_what_is_certain_and_what_was_never_seen_stay(learned: Any) -> None:
 def test_a_stored_choice_gives_the_tables_of_a_fresh_one(
     learned: Any, chosen: CountModel, tmp_path: Path
 ) -> None:
-    spec = compiled("auto")
+    spec = compiled("ensemble")
     save_model(chosen, tmp_path / "m.json")
     loaded = load_model(tmp_path / "m.json")
     assert loaded.estimates == chosen.estimates
@@ -465,8 +472,8 @@ def test_a_stored_choice_gives_the_tables_of_a_fresh_one(
         (lambda e: e["plain"].update(scores=[0.1]), "scores"),
         (lambda e: e["plain"]["parts"].append(e["plain"]["parts"][0]), "parts"),
         (lambda e: e.update(calibration=[0.0, 0.0]), "calibration"),
-        (lambda e: e.update(chosen="auto"), "chosen"),
-        (lambda e: e.update(asked="stack"), "asked"),
+        (lambda e: e.update(chosen="guessed"), "chosen"),
+        (lambda e: e.update(asked="guessed"), "asked"),
     ],
 )
 def test_estimates_that_cannot_be_are_refused(
@@ -485,16 +492,16 @@ def test_estimates_that_cannot_be_are_refused(
 
 
 def test_a_model_that_does_not_tell_what_followed_is_refused(learned: Any) -> None:
-    model = replace(learned(compiled("shrunk")), shards=(), estimates=())
+    model = replace(learned(compiled("bayes")), shards=(), estimates=())
     with pytest.raises(ModelError, match="does not tell what followed"):
-        build_monitor(compiled("shrunk"), model)
-    monitor = build_monitor(compiled("auto"), model)
+        build_monitor(compiled("bayes"), model)
+    monitor = build_monitor(compiled("ensemble"), model)
     assert any("0 recordings" in note for note in monitor.notes)
 
 
 def test_sound_bounds_of_another_estimate_are_refused() -> None:
     with pytest.raises(ConfigErrors, match="sound bounds are the chain's"):
-        compiled("shrunk", bounds="sound")
+        compiled("bayes", bounds="sound")
 
 
 # --- scores -------------------------------------------------------------------------------------
@@ -510,7 +517,7 @@ def verdicts(monitor: Monitor, rows: Sequence[tuple[Any, ...]]) -> list[Property
 
 @pytest.fixture(scope="module")
 def scored(learned: Any) -> Monitor:
-    spec = compiled("auto", ", scores: [score]", bounds="credible")
+    spec = compiled("ensemble", ", scores: [score]", bounds="credible")
     return build_monitor(spec, learned(spec))
 
 
@@ -538,7 +545,9 @@ def test_a_score_adds_its_weighted_logit(scored: Monitor) -> None:
 
 def test_in_a_state_never_seen_the_scores_answer(runs: list[Path]) -> None:
     more = TEXT.replace("closing: y > 0", "closing: y > 0, far: x > 100")
-    text = more.format(estimator="auto", more=", scores: [score]", formula=CRASH, bounds="credible")
+    text = more.format(
+        estimator="ensemble", more=", scores: [score]", formula=CRASH, bounds="credible"
+    )
     spec = compile_spec(parse_spec(parse_document(text)))
     model = learn(runs, spec.spec, spec.abstraction, watch=watch_for(spec)).model
     monitor = build_monitor(spec, model)
@@ -578,7 +587,7 @@ def test_the_worst_of_what_may_be_is_pushed_alike(scored: Monitor) -> None:
 
 
 def test_the_expected_risk_is_pushed_alike(learned: Any) -> None:
-    spec = compiled("auto", ", scores: [score], risk_measure: expected")
+    spec = compiled("ensemble", ", scores: [score], risk_measure: expected")
     monitor = build_monitor(spec, learned(spec))
     for value in (0.2, 0.8, None):
         rows = [(1.0, 0.5, value), (3.0, -0.5, value), (None, 0.5, value)]
@@ -604,20 +613,20 @@ def test_scores_that_tell_nothing_lose_their_weight(runs: list[Path], tmp_path: 
             "".join(json.dumps({**one, "score": float(rng.random())}) + "\n" for one in lines)
         )
         noise.append(path)
-    spec = compiled("auto", ", scores: [score]")
+    spec = compiled("ensemble", ", scores: [score]")
     model = learn(noise, spec.spec, spec.abstraction, watch=watch_for(spec)).model
     (estimate,) = with_estimates(spec, model).estimates
     assert estimate.scored is not None
     assert estimate.scored.scores[0] < 0.1 < prior(4, 1)[-1] / 5
     losses = {loss.name: loss.log_loss for loss in estimate.losses}
-    assert losses["stack with scores"] < losses["score score"] / 2
+    assert losses["ensemble with scores"] < losses["score score"] / 2
 
 
 # --- bounds and calibration ---------------------------------------------------------------------
 
 
 def test_bounds_come_from_recordings_and_hold_the_estimate(learned: Any) -> None:
-    spec = compiled("shrunk", bounds="credible")
+    spec = compiled("bayes", bounds="credible")
     monitor = build_monitor(spec, learned(spec))
     table = monitor.properties[0].table
     assert table is not None
@@ -636,7 +645,7 @@ def test_bounds_come_from_recordings_and_hold_the_estimate(learned: Any) -> None
 
 
 def test_more_recordings_narrow_the_bounds(learned: Any) -> None:
-    spec = compiled("counted", bounds="credible")
+    spec = compiled("frequency", bounds="credible")
     model = learned(spec)
     copies = tuple(
         replace(shard, recording=f"{shard.recording}{i}")
@@ -689,7 +698,7 @@ def test_clustered_bounds_need_what_followed(learned: Any) -> None:
     assert table_of(compiled("chain", bounds="none"), model).kind == "none"
 
 
-@pytest.mark.parametrize("estimator", ["chain", "counted"])
+@pytest.mark.parametrize("estimator", ["chain", "frequency"])
 def test_where_no_violation_was_drawn_one_may_follow(tmp_path: Path, estimator: str) -> None:
     """The upper bound is that of so many independent recordings without one, and no less."""
     number = 12
@@ -747,9 +756,9 @@ def test_a_calibrated_risk_stays_within_clustered_bounds(learned: Any) -> None:
 
 
 def test_a_line_calibrates_the_table_and_keeps_what_is_certain(learned: Any) -> None:
-    spec = compiled("counted")
+    spec = compiled("frequency")
     sample = everything(problem_of(spec, learned(spec)))
-    alone = Mixture(0.0, (Part("counted", (), 1.0),))
+    alone = Mixture(0.0, (Part("frequency", (), 1.0),))
     plain = mixture_table(sample, alone)
     bent = mixture_table(sample, alone, Line(2.0, -0.5))
     inner = (plain > 0) & (plain < 1)
@@ -760,12 +769,12 @@ def test_a_line_calibrates_the_table_and_keeps_what_is_certain(learned: Any) -> 
 
 
 def test_a_stack_is_the_weighted_sum_of_its_logits(learned: Any) -> None:
-    spec = compiled("auto")
+    spec = compiled("ensemble")
     sample = everything(problem_of(spec, learned(spec)))
-    mixture = Mixture(-0.2, (Part("chain", (), 0.5), Part("shrunk", (10.0,), 0.7)))
+    mixture = Mixture(-0.2, (Part("chain", (), 0.5), Part("bayes", (10.0,), 0.7)))
     table = mixture_table(sample, mixture)
     inner = (sample.risk > 0) & (sample.risk < 1)
-    shrunk = Shrunk().table(sample, (10.0,))
+    shrunk = Bayes().table(sample, (10.0,))
     odds = -0.2 + 0.5 * logit(sample.risk) + 0.7 * logit(shrunk)
     assert table[inner] == pytest.approx((1 / (1 + np.exp(-odds)))[inner])
 
@@ -794,7 +803,7 @@ def test_a_record_takes_scored_tables_and_weights_along(scored: Monitor) -> None
 
 
 def test_what_is_learned_while_watching_keeps_what_was_chosen(learned: Any) -> None:
-    spec = compiled("auto", bounds="credible")
+    spec = compiled("ensemble", bounds="credible")
     model = with_estimates(spec, learned(spec))
     learner = OnlineLearner(spec, model)
     monitor = build_monitor(spec, model)
@@ -823,7 +832,7 @@ def test_a_score_that_knows_it_all_outweighs_everything(runs: list[Path], tmp_pa
         path = tmp_path / run.name
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
         told.append(path)
-    spec = compiled("auto", ", scores: [score]")
+    spec = compiled("ensemble", ", scores: [score]")
     model = learn(told, spec.spec, spec.abstraction, watch=watch_for(spec)).model
     (estimate,) = with_estimates(spec, model).estimates
     assert estimate.scored is not None
@@ -838,7 +847,7 @@ def test_a_score_that_knows_it_all_outweighs_everything(runs: list[Path], tmp_pa
 
 
 def test_a_score_alone_needs_no_other_estimate(learned: Any) -> None:
-    spec = compiled("auto")
+    spec = compiled("ensemble")
     sample = everything(problem_of(spec, learned(spec)))
     alone = mixture_table(sample, Mixture(0.0, (Part("chain", (), 0.0),), (1.0,)))
     inner = (sample.risk > 0) & (sample.risk < 1)

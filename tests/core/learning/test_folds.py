@@ -42,7 +42,7 @@ from forewarn.recordings.interface import Recording
 TEXT = (
     FORBIDS_A_CRASH
     + """\
-properties: {p: {formula: always(not crash), horizon: 5, estimator: auto}}
+properties: {p: {formula: always(not crash), horizon: 5, estimator: ensemble}}
 learning: {group_by: trial, group_source: trials.csv}
 """
 )
@@ -177,7 +177,7 @@ def test_what_is_said_of_an_estimate_counts_groups_and_tells_so(world: Path, som
         watch = watch_for(compiled)
         model = learn(paths, compiled.spec, compiled.abstraction, watch=watch).model
         found = problem(world, model)
-        estimate = choose(model, found.question, found.judged, "auto")
+        estimate = choose(model, found.question, found.judged, "ensemble")
         assert ("those of a group count as one" in estimate.reason) is told
         assert estimate.recordings == (some // 2 if told else some)
         assert estimate.with_violations >= 2
@@ -202,7 +202,7 @@ def test_estimates_leave_out_a_group_as_a_whole(world: Path) -> None:
     assert int(half.model.counts.sum()) == apart
     everything = found.sample(np.ones(12, dtype=np.int64))
     risk = risk_table(estimate_chain(everything.model), *found.question).values
-    crossed = cross(found, ("chain", "shrunk"), risk)
+    crossed = cross(found, ("chain", "bayes"), risk)
     assert crossed is not None
     names = [found.clusters[i] for i in crossed.recording.tolist()]
     of = dict(zip(found.clusters, parted(found.clusters, FOLDS), strict=True))

@@ -36,7 +36,7 @@ properties:
   p:
     formula: always(not over)
     horizon: {horizon}
-    estimator: lagged
+    estimator: multi_step
     thresholds: {{act: {act}}}
 learning: {{recording_end: {end}}}
 """

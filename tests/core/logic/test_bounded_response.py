@@ -47,15 +47,15 @@ def test_the_earliest_pending_obligation_decides():
 
 def test_the_paper_counts_one_step_more():
     formula = parse_formula("always(a implies eventually[0:3](b))")
-    automaton = compile_formula(formula, 1.0, paper_counting=True)
+    automaton = compile_formula(formula, 1.0, probguard_step_count=True)
     assert automaton.n_states == 6
     assert automaton.countdown == 4
     assert run(automaton, ["a", "", "", "", ""])[3:] == [1, automaton.violated]
 
 
-def test_paper_counting_of_anything_else_is_refused():
+def test_probguard_step_count_of_anything_else_is_refused():
     with pytest.raises(FormulaError, match="bounded response only"):
-        compile_formula(parse_formula("always(not a)"), 1.0, paper_counting=True)
+        compile_formula(parse_formula("always(not a)"), 1.0, probguard_step_count=True)
 
 
 @pytest.mark.parametrize(

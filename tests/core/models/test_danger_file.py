@@ -1,4 +1,4 @@
-"""Danger scores in model files: round trip, and every kind of damage."""
+"""Learned scores in model files: round trip, and every kind of damage."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from forewarn.models.checked_json import Reader
 from forewarn.models.counts import CountModel
 from forewarn.models.danger_file import dump_danger, parse_danger
 from forewarn.models.file import dump_model, merge_models, parse_model
-from forewarn.states.danger.fit import DangerFit, Ensemble
+from forewarn.states.danger.fit import Ensemble, LearnedScoreFit
 from forewarn.states.vocabulary import Vocabulary
 
 
-def fit(**changes: Any) -> DangerFit:
+def fit(**changes: Any) -> LearnedScoreFit:
     ensemble = Ensemble(
         -1.0, (0,), (1, -1, -1), (0.1, 0.0, 0.0), (1, -1, -1), (2, -1, -1), (0, 1, 0),
         (0.0, 1 / 3, -1.0), (0, 1),
@@ -29,7 +29,7 @@ def fit(**changes: Any) -> DangerFit:
         "foresees": "p",
         "formula": "always(not a)",
         "horizon": math.inf,
-        "paper_counting": False,
+        "probguard_step_count": False,
         "signals": ("x", "y"),
         "moments": 0,
         "lags": (),
@@ -40,29 +40,31 @@ def fit(**changes: Any) -> DangerFit:
         "recordings": ("d1", "d2"),
         "fitted_with": "scikit-learn 1.7.2",
     }
-    return DangerFit(**{**sound, **changes})
+    return LearnedScoreFit(**{**sound, **changes})
 
 
-def model(*fits: DangerFit) -> CountModel:
+def model(*fits: LearnedScoreFit) -> CountModel:
     counts = sparse.csr_matrix(np.array([[0, 2], [1, 0]], dtype=np.int64))
     starts = np.array([1, 0], dtype=np.int64)
-    return CountModel(Vocabulary(("a",)), 10.0, "digest", (0, 1), counts, starts, danger=fits)
+    return CountModel(
+        Vocabulary(("a",)), 10.0, "digest", (0, 1), counts, starts, learned_score=fits
+    )
 
 
 def test_a_model_file_keeps_them() -> None:
     text = dump_model(model(fit(), fit(name="other", horizon=2.0)))
     back = parse_model(text.encode())
-    assert back.danger == (fit(), fit(name="other", horizon=2.0))
+    assert back.learned_score == (fit(), fit(name="other", horizon=2.0))
     assert dump_model(back) == text
     assert json.loads(text)["version"] == 1
 
 
 def test_models_with_another_fit_are_not_merged() -> None:
-    assert merge_models([model(fit()), model(fit())]).danger == (fit(),)
+    assert merge_models([model(fit()), model(fit())]).learned_score == (fit(),)
     for other in (model(fit(cuts=(0.1,))), model()):
         with pytest.raises(ModelError) as caught:
             merge_models([model(fit()), other])
-        assert caught.value.key == "danger"
+        assert caught.value.key == "learned_score"
         assert "--add-to" in caught.value.accepted
 
 
@@ -82,7 +84,7 @@ def test_models_with_another_fit_are_not_merged() -> None:
         ("cuts", "0.1"),
         ("horizon", "2"),
         ("recordings", [1]),
-        ("paper_counting", 0),
+        ("probguard_step_count", 0),
         ("digest", "0" * 64),
         ("ensemble", []),
         ("ensemble.base", None),
@@ -105,12 +107,12 @@ def test_what_no_fit_has_is_refused(path: str, value: Any) -> None:
         place = place[folder]
     place[key] = value
     with pytest.raises(ModelError) as caught:
-        parse_danger([Reader(record, "danger[0]")])
-    assert caught.value.key.startswith(f"danger[0].{path}")
+        parse_danger([Reader(record, "learned_score[0]")])
+    assert caught.value.key.startswith(f"learned_score[0].{path}")
     assert caught.value.accepted
 
 
 def test_two_of_one_name_are_refused() -> None:
     record = json.loads(json.dumps(dump_danger([fit()])))[0]
     with pytest.raises(ModelError, match="twice"):
-        parse_danger([Reader(record, "danger[0]"), Reader(record, "danger[1]")])
+        parse_danger([Reader(record, "learned_score[0]"), Reader(record, "learned_score[1]")])

@@ -113,7 +113,9 @@ def test_ages_come_from_the_stamps_of_a_message(our_messages: None) -> None:
 
 def test_the_node_has_what_a_danger_score_is_computed_from(tmp_path: Path) -> None:
     path = tmp_path / "monitor.yaml"
-    path.write_text(f"{MONITOR}danger: {{ahead: {{for: slow, from: [unused, over, pad]}}}}\n")
+    path.write_text(
+        f"{MONITOR}learned_score: {{ahead: {{for: slow, from: [unused, over, pad]}}}}\n"
+    )
     whole = load_spec(path)
     node = divide(whole).node
     assert {"unused", "over", "pad"} <= set(node.signals)
@@ -126,7 +128,7 @@ def test_what_is_computed_from_a_danger_score_stays_with_the_node(tmp_path: Path
     path = tmp_path / "monitor.yaml"
     text = MONITOR.replace("  unused: {value: speed + 1}", "  double: {value: speed + ahead}")
     text = text.replace("  asked: pad > 0", "  asked: pad > 0\n  grave: double > 3")
-    path.write_text(f"{text}danger: {{ahead: {{for: slow, from: [speed, pad]}}}}\n")
+    path.write_text(f"{text}learned_score: {{ahead: {{for: slow, from: [speed, pad]}}}}\n")
     node = divide(load_spec(path)).node
     assert node.signals["double"].is_derived
     assert compile_spec(node).abstraction.digest == compile_spec(load_spec(path)).abstraction.digest

@@ -22,7 +22,7 @@ from forewarn.checking.labels import label_states
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.estimates.crossing import cross
-from forewarn.learning.estimates.lagged import Lagged
+from forewarn.learning.estimates.multi_step import MultiStep
 from forewarn.learning.estimates.problem import Problem, Sample
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import compile_spec
@@ -44,7 +44,7 @@ startup_grace: 0
 signals: {{x: {{timeout: never}}}}
 predicates: {{near: x > 0, nearer: x > 1}}
 terminal: {{crash: x > 2}}
-properties: {{p: {{formula: always(not crash), horizon: {HORIZON}, estimator: lagged}}}}
+properties: {{p: {{formula: always(not crash), horizon: {HORIZON}, estimator: multi_step}}}}
 bounds: {{kind: none}}
 """
         )
@@ -174,12 +174,12 @@ def test_longer_steps_are_chosen_where_time_scales_grow(worlds: dict[str, Learne
     """The chain counts as steps, too, so what longer ones take off the log loss is what tells."""
     gained = {}
     for name, found in worlds.items():
-        crossed = cross(found.problem, ("chain", "lagged"), found.sample.risk)
+        crossed = cross(found.problem, ("chain", "multi_step"), found.sample.risk)
         assert crossed is not None
         lost = {base: crossed.loss(base, risk).log_loss for base, risk in crossed.risks.items()}
-        gained[name] = lost["chain"] - lost["lagged"]
+        gained[name] = lost["chain"] - lost["multi_step"]
     assert gained["hidden"] > 2 * max(gained["Markov"], 0.0)
-    assert crossed.chosen["lagged"][0] > 1
+    assert crossed.chosen["multi_step"][0] > 1
 
 
 @pytest.mark.parametrize("lag", [lag for lag in LAGS if HORIZON % lag == 0])
@@ -188,6 +188,6 @@ def test_the_risk_is_that_of_deeptimes_steps(both: Learned, lag: int) -> None:
     shares = matrix(theirs(both, lag), crash)
     risk = np.linalg.matrix_power(shares, HORIZON // lag)[:, crash]
     initial = both.problem.question.automaton.initial
-    table = Lagged().table(both.sample, (float(lag), 1e-12))[:, initial]
+    table = MultiStep().table(both.sample, (float(lag), 1e-12))[:, initial]
     plain = np.arange(len(risk)) != crash
     assert table[plain] == pytest.approx(risk[plain], abs=1e-9)

@@ -107,7 +107,7 @@ def _fitted(
         name,
         section.formula,
         section.horizon,
-        section.paper_counting,
+        section.probguard_step_count,
         method,
         ticks=len(risk),
     )

@@ -1,4 +1,4 @@
-"""Danger scores as a step of learning: read what they are fitted to, fit, and compile anew."""
+"""Learned scores as a step of learning: read what they are fitted to, fit, and compile anew."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def fit_scores(
     tell: Callable[[str, int, int], None] | None = None,
     allow_missing: bool = False,
 ) -> tuple[CompiledSpec, list[FittedScore]]:
-    """Fit the danger scores of a monitor file to recordings.
+    """Fit the learned scores of a monitor file to recordings.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def fit_scores(
         The monitor file with the scores. Those that did not see a fold of the recordings are with
         them, for the recordings of this fold when they are counted.
     list of FittedScore
-        In the order of the monitor file; empty if it has no danger score.
+        In the order of the monitor file; empty if it has no learned score.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def fit_scores(
         If scikit-learn is not installed, a signal does not serve, or there are too few violations.
     """
     spec = compiled.spec
-    if not spec.danger:
+    if not spec.learned_score:
         return compiled, []
     need_sklearn()
     bare = compile_spec(spec)
@@ -85,7 +85,7 @@ def fit_scores(
         parts, stride = thinned(rows for _, rows in reading)
     found = []
     for index, (name, scoring) in enumerate(bare.abstraction.scores):
-        section = spec.danger[name]
+        section = spec.learned_score[name]
         rule, clock = spec.properties[section.property], bare.abstraction.clock
         signs = [section.directions.get(signal) for signal in scoring.signals]
         with located(ConfigError, file=spec.file):
@@ -109,7 +109,7 @@ def rows_of(
     allow_missing: bool,
     progress: Callable[[float], None] | None = None,
 ) -> list[Rows]:
-    """Return what a recording gives each danger score, in the order of the abstraction."""
+    """Return what a recording gives each learned score, in the order of the abstraction."""
     monitor = build_monitor(compiled, None)
     scores = compiled.abstraction.scores
     columns = [_Columns(compiled.abstraction, name, scoring) for name, scoring in scores]
@@ -130,7 +130,7 @@ def rows_of(
     tracks = dict(zip(compiled.spec.properties, history.tracks(), strict=True))
     blocked = np.array(intervened, dtype=bool)
     return [
-        column.rows(digest, tracks[compiled.spec.danger[name].property], blocked)._replace(
+        column.rows(digest, tracks[compiled.spec.learned_score[name].property], blocked)._replace(
             group=group
         )
         for (name, _), column in zip(scores, columns, strict=True)

@@ -1,6 +1,6 @@
 """From recordings to a model, with all steps that a monitor file asks for.
 
-Danger scores are fitted first, then transitions are counted, and last the estimator of
+Learned scores are fitted first, then transitions are counted, and last the estimator of
 each risk is chosen. The command ``learn`` and `forewarn.learn` both call this.
 """
 
@@ -44,13 +44,13 @@ class LearnedModel:
     Attributes
     ----------
     compiled : CompiledSpec
-        The monitor file with its danger scores.
+        The monitor file with its learned scores.
     model : CountModel
         The model, with the counts of others that it was added to.
     counted : Learned
         What the recordings gave.
     scored : list of FittedScore
-        The danger scores that were fitted.
+        The learned scores that were fitted.
     notes, warnings : tuple of str
         What the user should know.
     groups : GroupedModels or None
@@ -203,24 +203,24 @@ def _with_scores(
     *,
     allow_missing: bool,
 ) -> tuple[CompiledSpec, list[FittedScore], tuple[str, ...]]:
-    """Return the monitor file with its danger scores, those that were fitted, and notes.
+    """Return the monitor file with its learned scores, those that were fitted, and notes.
 
     Scores of models that recordings are added to stay, or their counts would mean nothing.
     """
     spec = compiled.spec
-    if not spec.danger:
+    if not spec.learned_score:
         return compiled, [], ()
     if others:
-        missing = spec.danger.keys() - {fit.name for fit in others[0].danger}
+        missing = spec.learned_score.keys() - {fit.name for fit in others[0].learned_score}
         if missing:
             raise ModelError(
-                f"lacks the danger score {min(missing)!r}, so that nothing can be added to it",
-                key="danger",
+                f"lacks the learned score {min(missing)!r}, so that nothing can be added to it",
+                key="learned_score",
                 accepted="a model learned with this monitor file; or to learn from all recordings",
             )
-        note = "danger scores stay as they are in the model that is added to"
+        note = "learned scores stay as they are in the model that is added to"
         return compile_for(spec, others[0]), [], (note,)
-    with bars(f"reading {plural(len(recordings), 'recording')} for danger scores") as bar:
+    with bars(f"reading {plural(len(recordings), 'recording')} for learned scores") as bar:
         found, scored = fit_scores(
             compiled,
             recordings,

@@ -32,7 +32,7 @@ from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import Observed
 
 LAGS = (1, 2, 3, 5, 10)
-LAGGED = frozenset({"lagged", "auto"})
+MULTI_STEP = frozenset({"multi_step", "ensemble"})
 UNWATCHED: Mapping[str, Any] = {
     **dict.fromkeys(
         ("model", "mode", "guards", "actuators", "black_box", "shield", "anomaly"), True
@@ -183,7 +183,7 @@ class OutcomeWatcher:
             if not asks_what_followed(spec, name):
                 continue
             scores = [np.array(self._scores[signal]) for signal in spec.scores_of(name)]
-            lags = LAGS if section.estimator in LAGGED else ()
+            lags = LAGS if section.estimator in MULTI_STEP else ()
             intervened = np.array(self._intervened, dtype=bool)
             judged = judged_property(spec, name, automaton)
             found[judged] = outcomes_of(track, intervened, scores, lags)

@@ -122,8 +122,10 @@ class _Replay:
         spec = parse_spec(parse_document(self.files[SPEC_NAME].decode()))
         self.last: tuple[str, CountModel] | None = None
         self.readers = unpacked_readers(spec, self.files)
-        # All models of a record have the same danger scores.
-        model = self._model(FIRST_MODEL) if spec.danger and FIRST_MODEL in self.files else None
+        # All models of a record have the same learned scores.
+        model = (
+            self._model(FIRST_MODEL) if spec.learned_score and FIRST_MODEL in self.files else None
+        )
         compiled = compile_for(divide(spec).node, model)
         self.taken = taken
         taken.noun = compiled.abstraction.clock.noun

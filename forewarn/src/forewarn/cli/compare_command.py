@@ -60,7 +60,7 @@ rival is Platt's map of its rank.
 exit codes: 0 compared, 2 wrong usage or input.
 
 examples: forewarn compare a.yaml b.yaml bags/
-          forewarn compare a.yaml bags/ -e chain,auto
+          forewarn compare a.yaml bags/ -e chain,ensemble
           forewarn compare a.yaml bags/ --rival 'near=-gap' --rival 'closing=-rate(gap, 1)'"""
 
 MONITOR_FILES = (".yaml", ".yml")

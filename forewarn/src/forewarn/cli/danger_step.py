@@ -1,4 +1,4 @@
-"""The first step of learning, if the monitor file asks for it: fit its danger scores."""
+"""The first step of learning, if the monitor file asks for it: fit its learned scores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from forewarn.assessment.ranking import curve_of
 from forewarn.cli.output import Output
 from forewarn.errors import plural
 from forewarn.learning.danger_fit import FittedScore
-from forewarn.states.danger.fit import DangerFit
+from forewarn.states.danger.fit import LearnedScoreFit
 
 DECISIVE = 4
 
@@ -37,7 +37,7 @@ def print_scores(found: Sequence[FittedScore], noun: str, output: Output) -> Non
             ]
         )
     columns = (
-        "danger score", "foresees", f">{noun}s", ">followed", ">trees", ">Brier", ">PR area",
+        "learned score", "foresees", f">{noun}s", ">followed", ">trees", ">Brier", ">PR area",
         "decided by",
     )  # fmt: skip
     output.table(columns, rows)
@@ -63,8 +63,8 @@ def _area(one: FittedScore) -> float:
     return curve_of(one.scores, one.followed).area
 
 
-def danger_in_words(fit: DangerFit) -> str:
-    """Say what a danger score foresees, and which signals decide."""
+def danger_in_words(fit: LearnedScoreFit) -> str:
+    """Say what a learned score foresees, and which signals decide."""
     shares = [f"{name} {100 * share:.0f} %" for name, share in fit.shares.items()]
     cuts = ", ".join(f"{cut:g}" for cut in fit.cuts)
     return (
@@ -74,14 +74,14 @@ def danger_in_words(fit: DangerFit) -> str:
     )
 
 
-def scores_record(fits: Sequence[DangerFit], found: Sequence[FittedScore]) -> dict[str, Any]:
+def scores_record(fits: Sequence[LearnedScoreFit], found: Sequence[FittedScore]) -> dict[str, Any]:
     """Return all of it for ``--json``; nothing about the fit of a score that was taken over."""
     fitted = {one.fit.name: one for one in found}
     return {fit.name: danger_record(fit) | _judged(fitted.get(fit.name)) for fit in fits}
 
 
-def danger_record(fit: DangerFit) -> dict[str, Any]:
-    """Return what there is to say of a danger score, for ``--json``."""
+def danger_record(fit: LearnedScoreFit) -> dict[str, Any]:
+    """Return what there is to say of a learned score, for ``--json``."""
     return {
         "property": fit.foresees,
         "signals": fit.signals,

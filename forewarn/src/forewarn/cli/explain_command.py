@@ -39,7 +39,7 @@ class Options:
     formula: str | None
     config: Path | None
     rate: Rate
-    paper_counting: bool
+    probguard_step_count: bool
     drawing: str | None
 
 
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="ticks a second, for bounds in seconds, or steps (default: 10, or the monitor file's)",
     )
     parser.add_argument(
-        "--paper-counting",
+        "--probguard-step-count",
         action="store_true",
         help="count the bound one step later, as ProbGuard's Definition 5.2 does",
     )
@@ -117,7 +117,7 @@ def _explanations(
     if compiled is None:
         if options.formula is None:
             raise InputError("neither a formula nor a monitor file", accepted="FORMULA or -c FILE")
-        yield "", _explain(options.formula, options.rate, options.paper_counting)
+        yield "", _explain(options.formula, options.rate, options.probguard_step_count)
         return
     properties, clock = compiled.spec.properties, compiled.abstraction.clock
     names = list(properties)
@@ -129,7 +129,7 @@ def _explanations(
                 key="properties",
                 accepted=", ".join(names),
             )
-        yield "", _explain(options.formula, compiled.spec.rate, options.paper_counting)
+        yield "", _explain(options.formula, compiled.spec.rate, options.probguard_step_count)
         return
     for name, automaton in zip(names, compiled.automata, strict=True):
         if options.formula in (None, name):
@@ -137,9 +137,9 @@ def _explanations(
             yield name, explain(formula, automaton, clock.noun)
 
 
-def _explain(text: str, rate: Rate, paper_counting: bool) -> Explanation:
+def _explain(text: str, rate: Rate, probguard_step_count: bool) -> Explanation:
     clock = clock_of(rate)
     with located(FormulaError, key="FORMULA"):
         formula = parse_formula(text, clock.unit)
-        automaton = compile_formula(formula, rate, paper_counting=paper_counting)
+        automaton = compile_formula(formula, rate, probguard_step_count=probguard_step_count)
         return explain(formula, automaton, clock.noun)

@@ -72,12 +72,12 @@ def run_improvement(
             key="BAG",
             accepted=f"{LEAST_RECORDINGS} or more: half of them choose, the others judge",
         )
-    if spec.danger:
+    if spec.learned_score:
         output.warn(
-            "danger scores are those of the model that the file names: where it has learned from "
+            "learned scores are those of the model that the file names: where it has learned from "
             "these recordings they flatter the file as it is, and gains are too small"
             if compiled.abstraction.fitted
-            else "danger scores are unknown before the first `forewarn learn`, and so are states "
+            else "learned scores are unknown before the first `forewarn learn`, and so are states "
             "that rest on them"
         )
     sources = dict(_sources(spec, compiled))

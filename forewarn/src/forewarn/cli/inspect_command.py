@@ -99,7 +99,7 @@ def run(options: Options, output: Output) -> int:
             f"{plural(len(mended.recordings), 'held-out recording')}"
         )
     print_estimates(model, output)
-    for fit in model.danger:
+    for fit in model.learned_score:
         output.say(danger_in_words(fit))
     limit = options.top or model.size
     _print_states(model, found, limit, output)
@@ -246,7 +246,7 @@ def _document(
         "recalibration": model.recalibration,
         "estimates": estimates_record(model),
         "borrowed": borrowed_record(model.borrowed, model),
-        "danger": {fit.name: danger_record(fit) for fit in model.danger},
+        "learned_score": {fit.name: danger_record(fit) for fit in model.learned_score},
         "states": [
             {
                 "state": model.vocabulary.key(model.states[index]),

@@ -62,12 +62,12 @@ from forewarn.recordings.given import existing_recordings
 from forewarn.signals.clock import Clock
 
 MANY = 20
-"""Recordings from which on studies found danger scores ahead of the chain."""
+"""Recordings from which on studies found learned scores ahead of the chain."""
 
 DESCRIPTION = """\
 Learn a model: count the transitions between the states of consecutive ticks of recordings. The
 first line says what the data are good for, and --assess why. With --epsilon or --delta, no more
-recordings are read once the states have been visited often enough. Danger scores are fitted
+recordings are read once the states have been visited often enough. Learned scores are fitted
 first, by scikit-learn. With --calibrate, risks are then mapped to the frequencies that other
 recordings show. With --group-by, each group has a model of its own as well, which borrows from
 the others as much as predicts best; states in which groups differ are named."""
@@ -199,7 +199,7 @@ def _remark(
             clock = learned.compiled.abstraction.clock
             length = clock.span(sum(one.provenance.duration for one in counted.reports))
             output.note(
-                f"note: danger scores were fitted anew: {length} of recordings were read twice, "
+                f"note: learned scores were fitted anew: {length} of recordings were read twice, "
                 "to fit them and to count; `--add-to MODEL` keeps the scores of a model, and reads "
                 "new recordings once"
             )
@@ -213,7 +213,7 @@ def _remark(
     if len(counted.reports) >= MANY and (names := _by_default(learned.compiled)):
         output.note(
             f"note: the risk of {', '.join(names)} is the chain's alone. From so many recordings "
-            "`estimator: auto` and danger scores often foresee more; `forewarn compare` tells"
+            "`estimator: ensemble` and learned scores often foresee more; `forewarn compare` tells"
         )
 
 
@@ -273,7 +273,7 @@ def _report(
             "estimators": estimator_record(model, choices),
             "estimates": estimates_record(model),
             "calibration": calibration_record(fitted),
-            "danger": scores_record(model.danger, learned.scored),
+            "learned_score": scores_record(model.learned_score, learned.scored),
             "groups": groups_record(groups, files),
         }
     )

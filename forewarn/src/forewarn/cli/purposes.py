@@ -36,7 +36,7 @@ def without_known(
     ------
     RecordingError
         If such a recording is known to the model, or others of its group are: a model keeps the
-        groups that it was learned from where it keeps recordings apart, or has danger scores, and
+        groups that it was learned from where it keeps recordings apart, or has learned scores, and
         those that it was calibrated on. Also if two of them hold the same data, unless they are
         runs of traces.
     """
@@ -78,7 +78,7 @@ def _groups_of(model: CountModel) -> dict[str, str]:
     """Return what each group that a model keeps was used for."""
     mended = (group for one in model.recalibration for group in one.groups)
     learned = [shard.group for shard in model.shards]
-    learned += [group for fit in model.danger for group in fit.groups]
+    learned += [group for fit in model.learned_score for group in fit.groups]
     used = dict.fromkeys(mended, "calibrated on") | dict.fromkeys(learned, "learned from")
     return {group: verb for group, verb in used.items() if group}
 

@@ -122,7 +122,7 @@ def folded_runs(
     parts: list[list[Path]] = [[] for _ in range(folds)]
     for path, fold in zip(clusters, dealt([*clusters.values()], folds), strict=True):
         parts[fold].append(path)
-    # Who counts for `auto` counts for all.
+    # Who counts for `ensemble` counts for all.
     counts_all = bool({*estimators} - {"chain"})
     learned = _learned(compiled, parts, readers, counts_all)
     found: list[Folded] = []
@@ -147,7 +147,7 @@ def _learned(
 ) -> list[tuple[CompiledSpec, CountModel]]:
     """Return for each part what was learned from the others, and the monitor file it belongs to.
 
-    Without danger scores each part is read once, and counts add up. Scores are fitted to all but
+    Without learned scores each part is read once, and counts add up. Scores are fitted to all but
     one part in turn. A copy of a recording would be judged by what was learned from the other one,
     whatever parts they are in; of runs of traces that are alike, one is learned from.
     """
@@ -161,7 +161,7 @@ def _learned(
             own.abstraction,
             executor=executor,
             allow_missing=allow_missing,
-            watch=watch_for(with_estimator(own, "auto") if counts_all else own),
+            watch=watch_for(with_estimator(own, "ensemble") if counts_all else own),
             copies=copies,
             store=readers.store,
         ).model
@@ -171,7 +171,7 @@ def _learned(
     with output.progress(f"learning from {len(parts)} folds") as tell:
         for index, part in enumerate(parts):
             tell(index, len(parts))
-            if not compiled.spec.danger:
+            if not compiled.spec.learned_score:
                 models.append(counted(part, compiled))
                 continue
             others = [path for one in parts if one is not part for path in one]
@@ -222,9 +222,9 @@ def blocked_runs(
     Blocks are dealt out to the folds in turn. Each run stays in one piece: only its risks come
     from the model of the fold that a tick belongs to.
     """
-    if compiled.spec.danger:
+    if compiled.spec.learned_score:
         raise InputError(
-            "a danger score is fitted without whole recordings, not without blocks of them",
+            "a learned score is fitted without whole recordings, not without blocks of them",
             key="--blocks",
             accepted="--folds K of recordings",
         )

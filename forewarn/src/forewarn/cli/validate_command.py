@@ -23,7 +23,7 @@ from forewarn.logic.problems import Check, all_problems
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.footprint import growing_parts, memory_bound
 from forewarn.signals.clock import horizon_ticks
-from forewarn.states.danger.fit import DangerFit
+from forewarn.states.danger.fit import LearnedScoreFit
 from forewarn.states.plan_signals import plan_readers
 
 if TYPE_CHECKING:
@@ -174,12 +174,12 @@ def _open(path: Path) -> CountModel | InputError:
 
 def _fits(
     spec: MonitorSpec, path: Path | None, opened: Callable[[Path], CountModel | InputError]
-) -> tuple[DangerFit, ...]:
-    """Return the danger scores of a model that can be read; `against_model` tells of others."""
-    if path is None or not spec.danger:
+) -> tuple[LearnedScoreFit, ...]:
+    """Return the learned scores of a model that can be read; `against_model` tells of others."""
+    if path is None or not spec.learned_score:
         return ()
     model = opened(path)
-    return () if isinstance(model, InputError) else model.danger
+    return () if isinstance(model, InputError) else model.learned_score
 
 
 def _unused(compiled: CompiledSpec) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""What ``danger:`` of a monitor file says: signals that are learned."""
+"""What ``learned_score:`` of a monitor file says: signals that are learned."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 Direction = Literal["rising", "falling"]
 
 
-class DangerSpec(Section):
-    """A danger score: a learned signal between 0 and 1.
+class LearnedScoreSpec(Section):
+    """A learned score: a learned signal between 0 and 1.
 
     Attributes
     ----------
     property : str
         The property whose violation is foreseen. Neither its formula nor a terminal label,
-        `active_when` or `intervened_when` may depend on a danger score.
+        `active_when` or `intervened_when` may depend on a learned score.
     signals : tuple of str or None
-        The signals that it is computed from, numbers or Booleans that depend on no danger score.
+        The signals that it is computed from, numbers or Booleans that depend on no learned score.
         Where not given: all of them.
     history : float
         Seconds (steps) of the past that it also looks at, at most 200 moments: of each signal the
@@ -42,17 +42,17 @@ class DangerSpec(Section):
 
 
 def danger_misfits(spec: MonitorSpec) -> Iterator[Misfit]:
-    """Yield all in which danger scores do not fit the rest of a monitor file."""
-    for name, section in spec.danger.items():
-        at = ("danger", name)
+    """Yield all in which learned scores do not fit the rest of a monitor file."""
+    for name, section in spec.learned_score.items():
+        at = ("learned_score", name)
         if section.property not in spec.properties:
             listed = ", ".join(spec.properties)
             yield Misfit((*at, "for"), f"no such property: {section.property!r}", listed)
         chosen = tuple(spec.signals) if section.signals is None else section.signals
         for index, signal in enumerate(section.signals or ()):
             where = (*at, "from", index)
-            if signal in spec.danger:
-                problem = f"{signal!r} is a danger score itself"
+            if signal in spec.learned_score:
+                problem = f"{signal!r} is a learned score itself"
                 yield Misfit(where, problem, "signals that are not learned")
             elif signal not in spec.signals:
                 yield Misfit(where, f"no such signal: {signal!r}", ", ".join(spec.signals))
@@ -61,10 +61,10 @@ def danger_misfits(spec: MonitorSpec) -> Iterator[Misfit]:
         for signal in section.directions.keys() - {*chosen}:
             yield Misfit((*at, "directions", signal), "it is not among `from`", ", ".join(chosen))
     for signal, cuts in spec.bins.items():
-        if cuts == "auto" and signal not in spec.danger:
-            listed = ", ".join(spec.danger) or "of which there is none"
+        if cuts == "auto" and signal not in spec.learned_score:
+            listed = ", ".join(spec.learned_score) or "of which there is none"
             yield Misfit(
                 ("bins", signal),
                 "'auto': nothing chooses where to cut it",
-                f"rising thresholds; auto is for danger scores: {listed}",
+                f"rising thresholds; auto is for learned scores: {listed}",
             )

@@ -15,7 +15,7 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from forewarn.config.actuators import ActuatorsSpec, EscapeSpec
 from forewarn.config.black_box import BlackBoxSpec
-from forewarn.config.danger import DangerSpec, danger_misfits
+from forewarn.config.danger import LearnedScoreSpec, danger_misfits
 from forewarn.config.fields import CheckedRate, Duration, Finite, Section, default
 from forewarn.config.guards import GuardSpec, guard_misfits
 from forewarn.config.includes import with_fragments
@@ -84,8 +84,8 @@ class MonitorSpec(Section):
         1000, those of `bins` included.
     bins : dict of str to tuple of float
         By signal, rising thresholds: ``ttc: [1, 2]`` gives the predicates ``ttc<1`` and ``ttc<2``.
-        ``auto``: ``learn`` cuts a danger score.
-    danger : dict of str to DangerSpec
+        ``auto``: ``learn`` cuts a learned score.
+    learned_score : dict of str to LearnedScoreSpec
         By name, a signal that is learned: how likely a violation is.
     terminal : dict of str to str
         By name, an expression. While it is true, this label is the state, whatever the predicates
@@ -142,7 +142,7 @@ class MonitorSpec(Section):
     shapes: dict[str, ShapeSpec] = {}  # noqa: RUF012 (pydantic copies defaults)
     predicates: dict[str, Expr] = {}  # noqa: RUF012
     bins: dict[str, Annotated[tuple[Finite, ...], Field(min_length=1)] | Literal["auto"]] = {}  # noqa: RUF012
-    danger: dict[str, DangerSpec] = {}  # noqa: RUF012
+    learned_score: dict[str, LearnedScoreSpec] = {}  # noqa: RUF012
     terminal: dict[str, Expr] = {}  # noqa: RUF012
     constraints: tuple[ConstraintSpec, ...] = ()
     observation_error: dict[str, Annotated[Finite, Field(ge=0, le=0.5)]] | None = None
@@ -197,11 +197,11 @@ class MonitorSpec(Section):
         return (self.file.parent if self.file else Path()) / Path(name).expanduser()
 
     def scores_of(self, name: str) -> tuple[str, ...]:
-        """Return the scores that the risk of a property may use: its own, then danger scores."""
+        """Return the scores that the risk of a property may use: its own, then learned scores."""
         section = self.properties[name]
-        if section.estimator != "auto":
+        if section.estimator != "ensemble":
             return ()
-        learned = (key for key, danger in self.danger.items() if danger.property == name)
+        learned = (key for key, score in self.learned_score.items() if score.property == name)
         return tuple(dict.fromkeys((*section.scores, *learned)))
 
     @property
@@ -322,7 +322,7 @@ def _name_errors(spec: MonitorSpec, document: Document) -> Iterator[InputError]:
     for section in (
         "signals",
         "shapes",
-        "danger",
+        "learned_score",
         "predicates",
         "terminal",
         "properties",

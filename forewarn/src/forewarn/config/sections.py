@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
@@ -170,13 +170,7 @@ class EscalationStep(Section):
         return self
 
 
-Estimator = Literal["chain", "counted", "shrunk", "pooled", "lagged", "auto"]
-
-
-def _known_estimator(value: Any) -> Any:
-    if value == "stack":
-        raise ValueError(f"auto is what it was; accepted: {', '.join(get_args(Estimator))}")
-    return value
+Estimator = Literal["chain", "frequency", "bayes", "logistic", "multi_step", "ensemble"]
 
 
 class PropertySpec(Section):
@@ -201,9 +195,9 @@ class PropertySpec(Section):
         ``sound``.
     scores : tuple of str
         Signals in (0, 1) that say by themselves how likely a violation within the horizon is:
-        ``auto`` adds their weighted logits at each tick. Danger scores ``for`` the property count
-        without being named. Where one is unknown, a table without scores answers. A score that was
-        fitted to the same recordings flatters itself.
+        ``ensemble`` adds their weighted logits at each tick. Learned scores ``for`` the property
+        count without being named. Where one is unknown, a table without scores answers. A score
+        that was fitted to the same recordings flatters itself.
     risk_of : str
         Whose risk it is: that of the state, or that of the action in force from this tick on (for
         an agent the proposed call). ``action`` needs a model that counts actions; its bounds hold
@@ -239,7 +233,7 @@ class PropertySpec(Section):
     breach_clear_time : float
         Seconds in a row without a breach after which it has cleared; a pending obligation that is
         met clears it at once. Violations before count as one.
-    paper_counting : bool
+    probguard_step_count : bool
         Count as ProbGuard's Definition 5.2, whose bounds are one step longer.
     description, source : str
         For people: what the rule says, and where it comes from.
@@ -249,7 +243,7 @@ class PropertySpec(Section):
     horizon: Horizon = 3.0
     thresholds: Thresholds = default(Thresholds)
     risk_measure: Literal["risk", "upper", "min_risk", "expected"] = "risk"
-    estimator: Annotated[Estimator, BeforeValidator(_known_estimator)] = "chain"
+    estimator: Estimator = "chain"
     scores: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     risk_of: Literal["state", "action"] = "state"
     enter: Ticks = 2
@@ -265,7 +259,7 @@ class PropertySpec(Section):
     escalation: tuple[EscalationStep, ...] = ()
     cooldown: Duration = 0.0
     breach_clear_time: Duration = 1.0
-    paper_counting: bool = False
+    probguard_step_count: bool = False
     description: str = ""
     source: str = ""
 
@@ -281,8 +275,8 @@ class PropertySpec(Section):
                 f"estimator {self.estimator}: the risk of an action is the decision process's; "
                 "risk_of: state, or estimator: chain"
             )
-        if self.scores and self.estimator != "auto":
-            raise ValueError(f"estimator {self.estimator} adds no scores; estimator: auto does")
+        if self.scores and self.estimator != "ensemble":
+            raise ValueError(f"estimator {self.estimator} adds no scores; estimator: ensemble does")
         if len(set(self.scores)) < len(self.scores):
             raise ValueError("scores: each signal once")
         return self

@@ -103,8 +103,8 @@ def durations(spec: MonitorSpec) -> Iterator[tuple[Path, float]]:
     for name, signal in spec.signals.items():
         if signal.timeout is not None:
             yield ("signals", name, "timeout"), signal.timeout
-    for name, score in spec.danger.items():
-        yield ("danger", name, "history"), score.history
+    for name, score in spec.learned_score.items():
+        yield ("learned_score", name, "history"), score.history
     for name, section in spec.properties.items():
         for key in OF_PROPERTIES:
             yield ("properties", name, key), getattr(section, key)

@@ -19,7 +19,7 @@ from forewarn.models.counts import (
     state_order,
 )
 from forewarn.models.process import Step, ordered
-from forewarn.states.danger.fit import DangerFit
+from forewarn.states.danger.fit import LearnedScoreFit
 from forewarn.states.interface import StateSpace, is_terminal, terminal_code
 
 
@@ -223,7 +223,7 @@ def build_model(
     forbid: Callable[[Sequence[int]], sparse.spmatrix] | None = None,
     provenance: tuple[Provenance, ...] = (),
     state_source_recordings: Iterable[str] = (),
-    danger: tuple[DangerFit, ...] = (),
+    learned_score: tuple[LearnedScoreFit, ...] = (),
 ) -> CountModel:
     """Return the model of what `counter` has counted.
 
@@ -235,7 +235,7 @@ def build_model(
         States to add to those observed (for ``candidates: admissible``).
     forbid : callable, optional
         Gives the matrix of forbidden transitions, shape (n, n), for a sequence of n states.
-    state_source_recordings, danger
+    state_source_recordings, learned_score
         See `CountModel`.
     """
     counted = counter.result
@@ -257,7 +257,7 @@ def build_model(
         end=counter.end,
         steps=ordered(counted.steps),
         state_source_recordings=tuple(sorted({*state_source_recordings})),
-        danger=danger,
+        learned_score=learned_score,
     )
 
 

@@ -1,4 +1,4 @@
-"""Fit a danger score: boosted trees and lines, judged on recordings that they did not see.
+"""Fit a learned score: boosted trees and lines, judged on recordings that they did not see.
 
 How many trees there are, how steep a line may be and what each counts is what predicts recordings
 best that were left out, fold by fold (`danger_members`). The fits of a fold then judge its
@@ -20,7 +20,7 @@ from forewarn.learning.danger_members import Data, columns_of, fit_members
 from forewarn.learning.danger_trees import MOST_TREES, need_sklearn
 from forewarn.learning.folds import parted
 from forewarn.models.run_ends import RunEnd, judge_ends
-from forewarn.states.danger.fit import DangerFit, features_of, lags_of
+from forewarn.states.danger.fit import LearnedScoreFit, features_of, lags_of
 from forewarn.states.danger.score import Scoring, compiled_trees
 
 Floats = NDArray[np.float64]
@@ -44,7 +44,7 @@ BINS = 6
 
 
 class Rows(NamedTuple):
-    """What one recording gives a danger score to learn from.
+    """What one recording gives a learned score to learn from.
 
     Attributes
     ----------
@@ -113,11 +113,11 @@ def settled(parts: Sequence[Rows], horizon: int | None) -> list[Rows]:
 
 @dataclass(frozen=True, eq=False)
 class FittedScore:
-    """A danger score, and how it came about.
+    """A learned score, and how it came about.
 
     Attributes
     ----------
-    fit : DangerFit
+    fit : LearnedScoreFit
         The score.
     scores : ndarray of float64, shape (n,)
         What it says of each tick that was fitted to, by the trees that did not see the recording.
@@ -135,7 +135,7 @@ class FittedScore:
         What trees and lines count in the sum of log-odds.
     """
 
-    fit: DangerFit
+    fit: LearnedScoreFit
     scores: Floats
     followed: Bools
     censored: int
@@ -198,14 +198,14 @@ def fit_score(
     stride: int = 1,
     tell: Tell | None = None,
 ) -> FittedScore:
-    """Fit a danger score to the rows of recordings.
+    """Fit a learned score to the rows of recordings.
 
     Parameters
     ----------
     scoring : Scoring
         The score, not fitted: signals that may be used, and the history.
     directions : sequence of int
-        For each of its signals 1, -1 or 0; see `DangerFit`.
+        For each of its signals 1, -1 or 0; see `LearnedScoreFit`.
     name, section : str and PropertySpec
         The property.
     parts : sequence of Rows
@@ -238,12 +238,12 @@ def fit_score(
     with threadpool_limits(1):
         chosen = fit_members(data, fold, folds, violated, MOST_TREES, tell)
     counted = chosen.count, chosen.weights, ~np.isnan(x).any(axis=0)
-    blank = DangerFit(
+    blank = LearnedScoreFit(
         name=scoring.name,
         foresees=name,
         formula=section.formula,
         horizon=section.horizon,
-        paper_counting=section.paper_counting,
+        probguard_step_count=section.probguard_step_count,
         signals=used,
         moments=scoring.moments,
         lags=lags,
@@ -288,13 +288,13 @@ def _usable(
             what = "is no number in some recordings" if signal in others else "is never known"
             raise ConfigError(
                 f"{signal!r} {what}",
-                key=f"danger.{scoring.name}.from[{index}]",
+                key=f"learned_score.{scoring.name}.from[{index}]",
                 accepted="signals that are numbers or Booleans, and known at times",
             )
     if not used:
         raise ConfigError(
             "no signal is a number that is known at times",
-            key=f"danger.{scoring.name}",
+            key=f"learned_score.{scoring.name}",
             accepted="at least one signal that is a number or a Boolean",
         )
     return tuple(used), tuple(one for one in scoring.signals if one not in used)
@@ -317,7 +317,7 @@ def _folds(score: str, name: str, parts: Sequence[Rows]) -> tuple[int, list[int]
     raise ConfigError(
         f"{violations} of {len(clusters)} recordings (those of a group count as one) lead to a "
         f"violation of {name}: too few to fit a score without one of them",
-        key=f"danger.{score}.for",
+        key=f"learned_score.{score}.for",
         accepted="recordings of at least two violations, in different recordings, and of what is "
         "no violation",
     )
@@ -335,7 +335,7 @@ def _constraints(signs: Sequence[int], lags: int, moments: int) -> list[int]:
     return found
 
 
-def _crossed(fit: DangerFit, x: Floats, fold: NDArray[np.int64]) -> Floats:
+def _crossed(fit: LearnedScoreFit, x: Floats, fold: NDArray[np.int64]) -> Floats:
     """Return what the trees of each row's fold say, by the code that runs in the step."""
     found = np.full(len(x), np.nan)
     for index, ensemble in enumerate(fit.unseeing):
@@ -345,7 +345,7 @@ def _crossed(fit: DangerFit, x: Floats, fold: NDArray[np.int64]) -> Floats:
     return found
 
 
-def _weights(fit: DangerFit, x: Floats) -> tuple[float, ...]:
+def _weights(fit: LearnedScoreFit, x: Floats) -> tuple[float, ...]:
     """Return the mean of how much each signal moves the logit, over some thousand rows."""
     trees = compiled_trees(len(fit.signals), fit.moments, fit.lags, fit.ensemble)
     chosen = x[:: max(1, len(x) // MOST_WEIGHED)]

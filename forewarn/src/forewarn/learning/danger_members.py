@@ -1,4 +1,4 @@
-"""What a danger score is the sum of: boosted trees and lines, of the past and of the present alone.
+"""The members of a learned score: boosted trees and lines, of the past and of the present.
 
 Trees need many violations to follow what changes smoothly, where a line needs few. The past has
 eight times as many features as the present, which few recordings cannot tell apart; yet it is what
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from forewarn.learning.danger_line import RIDGES, Line, fit_line
 from forewarn.learning.danger_trees import boosted, joined, logits_of, lost, stages
-from forewarn.learning.estimates.stack import fit_weights
+from forewarn.learning.estimates.ensemble import fit_weights
 from forewarn.states.danger.fit import Ensemble
 
 Floats = NDArray[np.float64]
@@ -162,7 +162,7 @@ def columns_of(width: int, signs: Sequence[int], clusters: int) -> Columns:
     width : int
         How many features a signal has, the present one first.
     signs : sequence of int
-        For each signal 1, -1 or 0; see `DangerFit`.
+        For each signal 1, -1 or 0; see `LearnedScoreFit`.
     clusters : int
         Recordings with a violation, those of a group as one.
     """

@@ -1,4 +1,4 @@
-"""The boosted trees of a danger score: fitted by scikit-learn, kept as plain data."""
+"""The boosted trees of a learned score: fitted by scikit-learn, kept as plain data."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def need_sklearn() -> ModuleType:
         import sklearn.ensemble
     except ImportError as error:
         raise InputError(
-            "a danger score is fitted by scikit-learn, the optional extra 'learn', which is not "
+            "a learned score is fitted by scikit-learn, the optional extra 'learn', which is not "
             "installed (to use one that is fitted, it is not needed)",
-            key="danger",
+            key="learned_score",
             accepted=EXTRA,
         ) from error
     found: ModuleType = sklearn

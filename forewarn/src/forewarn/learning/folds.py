@@ -121,7 +121,7 @@ def fold_of(name: str, folds: int) -> int:
 def unseeing(abstraction: Abstraction, digest: str) -> Abstraction:
     """Return the abstraction for a recording that is learned from.
 
-    Its danger scores were fitted without the recording, where they have just been fitted. Each has
+    Its learned scores were fitted without the recording, where they have just been fitted. Each has
     folds of its own: how many they are depends on the violations that it foresees.
     """
     own = {

@@ -279,7 +279,7 @@ class Sum:
             forbid=validity.forbidden_matrix,
             provenance=tuple(report.provenance for report in reports),
             state_source_recordings=self._abstraction.learned_from,
-            danger=self._abstraction.fitted,
+            learned_score=self._abstraction.fitted,
         )
         shards = tuple(
             _shard(report, model)

@@ -28,7 +28,7 @@ _MAX_NAME = 60
 def compile_formula(
     formula: Formula,
     rate: Rate,
-    paper_counting: bool = False,
+    probguard_step_count: bool = False,
     *,
     max_states: int = MAX_STATES,
 ) -> Automaton:
@@ -42,7 +42,7 @@ def compile_formula(
     rate : float or 'steps'
         Ticks per second, > 0: bounds in seconds become steps. Or the clock is steps, and bounds
         are as well.
-    paper_counting : bool
+    probguard_step_count : bool
         Give the response one more step, as ProbGuard's Definition 5.2 does (arXiv 2508.00500).
     max_states : int
         Refuse a larger automaton, also as an intermediate result.
@@ -57,7 +57,7 @@ def compile_formula(
     ------
     FormulaError
         No finite run can violate some part of the formula (a bound is missing); no run at all
-        satisfies it; it has too many atoms or its automaton too many states; `paper_counting`
+        satisfies it; it has too many atoms or its automaton too many states; `probguard_step_count`
         is asked for something else than a bounded response.
     """
     if not is_rate(rate):
@@ -71,12 +71,12 @@ def compile_formula(
         )
     response = as_bounded_response(formula, clock)
     if response is not None:
-        layered = response_automaton(response, atoms, paper_counting=paper_counting)
+        layered = response_automaton(response, atoms, probguard_step_count=probguard_step_count)
         if layered is not None:
             return layered
-    if paper_counting:
+    if probguard_step_count:
         raise FormulaError(
-            "paper_counting is defined for the bounded response only",
+            "probguard_step_count is defined for the bounded response only",
             accepted="always(a implies eventually[0:K](b))",
         )
     return _compile(formula, atoms, clock, max_states)

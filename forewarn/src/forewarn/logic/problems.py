@@ -27,7 +27,7 @@ Check = Callable[[CompiledSpec], object]
 MOST_ROUNDS = 100
 #: The parts of which a file has several by name.
 NAMED = frozenset(
-    {"signals", "shapes", "predicates", "bins", "danger", "terminal", "properties", "guards"}
+    {"signals", "shapes", "predicates", "bins", "learned_score", "terminal", "properties", "guards"}
 )
 
 

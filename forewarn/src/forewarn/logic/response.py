@@ -1,7 +1,7 @@
 """The bounded response ``always(trigger implies eventually[0:K](response))`` and its automaton.
 
 ProbGuard (arXiv 2508.00500), Definition 5.2, counts one step more than STL does:
-``paper_counting`` reproduces it.
+``probguard_step_count`` reproduces it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _disjuncts(formula: Formula) -> list[Formula]:
 
 
 def response_automaton(
-    parts: BoundedResponse, atoms: tuple[str, ...], *, paper_counting: bool = False
+    parts: BoundedResponse, atoms: tuple[str, ...], *, probguard_step_count: bool = False
 ) -> Automaton | None:
     """Return the automaton in the layered numbering, with K + 2 states (K + 3 in the paper's).
 
@@ -87,7 +87,7 @@ def response_automaton(
     trigger = truth_table(parts.trigger, atoms) & ~response
     if not response.any() or not trigger.any():
         return None
-    waiting = parts.bound + bool(paper_counting)
+    waiting = parts.bound + bool(probguard_step_count)
     violated = waiting + 1
     transitions = np.empty((waiting + 2, 3), dtype=np.int32)
     transitions[0] = 0, waiting or violated, 0

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from forewarn.config.sections import PropertySpec
     from forewarn.logic.automaton import Automaton
     from forewarn.states.abstraction import Abstraction
-    from forewarn.states.danger.fit import DangerFit
+    from forewarn.states.danger.fit import LearnedScoreFit
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,15 @@ class CompiledSpec:
     automata: tuple[Automaton, ...]
 
 
-def compile_spec(spec: MonitorSpec, fitted: Sequence[DangerFit] = ()) -> CompiledSpec:
+def compile_spec(spec: MonitorSpec, fitted: Sequence[LearnedScoreFit] = ()) -> CompiledSpec:
     """Compile signals, predicates and properties.
 
     Parameters
     ----------
     spec : MonitorSpec
         The monitor file.
-    fitted : sequence of DangerFit
-        Danger scores of the model; others are unknown at every moment.
+    fitted : sequence of LearnedScoreFit
+        Learned scores of the model; others are unknown at every moment.
 
     Raises
     ------
@@ -152,11 +152,11 @@ def _estimators(spec: MonitorSpec, abstraction: Abstraction) -> Iterator[ConfigE
 def _circular(
     spec: MonitorSpec, abstraction: Abstraction, formulas: Mapping[str, Formula]
 ) -> Iterator[InputError]:
-    """Yield what a danger score decides although it decides what the score is fitted to."""
+    """Yield what a learned score decides although it decides what the score is fitted to."""
     learned = abstraction.learned
     if not learned:
         return
-    for name, score in spec.danger.items():
+    for name, score in spec.learned_score.items():
         atoms = atoms_of(formulas[score.property])
         resolved = [abstraction.resolve(atom) for atom in atoms]
         judged = [f"predicates.{found[0]}" for found in resolved if found is not None]
@@ -164,12 +164,12 @@ def _circular(
         for key in (*judged, *ends, *abstraction.phases):
             if key in learned:
                 yield ConfigError(
-                    f"{key} depends on a danger score, and the violations of {score.property} "
+                    f"{key} depends on a learned score, and the violations of {score.property} "
                     "depend on it",
                     file=spec.file,
-                    key=f"danger.{name}.for",
+                    key=f"learned_score.{name}.for",
                     accepted="a property whose formula, with terminal labels, active_when and "
-                    "intervened_when, depends on no danger score",
+                    "intervened_when, depends on no learned score",
                 )
 
 
@@ -183,7 +183,7 @@ def _automaton(
         name, negated = resolved
         names[atom] = Not(Atom(name)) if negated else Atom(name)
     return compile_formula(
-        with_atoms(formula, names), spec.rate, paper_counting=section.paper_counting
+        with_atoms(formula, names), spec.rate, probguard_step_count=section.probguard_step_count
     )
 
 

@@ -39,7 +39,7 @@ class Recalibration:
         The property; a map says nothing about another formula.
     horizon : float
         Seconds that its risk looks ahead; infinite for an unbounded horizon.
-    paper_counting : bool
+    probguard_step_count : bool
         How its bound counts.
     method : 'isotonic' or 'platt'
         Isotonic: linear between `knots` (Zadrozny and Elkan, 2002). Platt: a logistic curve over
@@ -57,7 +57,7 @@ class Recalibration:
     name: str
     formula: str
     horizon: float
-    paper_counting: bool
+    probguard_step_count: bool
     method: Method
     knots: tuple[tuple[float, float], ...] = ()
     slope: float = 1.0
@@ -124,10 +124,10 @@ class Recalibration:
         odds = self.slope * (np.log(risk) - np.log1p(-risk)) + self.intercept
         return np.asarray(1 / (1 + np.exp(-np.clip(odds, -700, 700))), dtype=np.float64)
 
-    def fits(self, formula: str, horizon: float, paper_counting: bool) -> bool:
+    def fits(self, formula: str, horizon: float, probguard_step_count: bool) -> bool:
         """Tell whether the map was fitted for this formula and horizon."""
-        mine = (self.formula.split(), self.horizon, self.paper_counting)
-        return mine == (formula.split(), horizon, paper_counting)
+        mine = (self.formula.split(), self.horizon, self.probguard_step_count)
+        return mine == (formula.split(), horizon, probguard_step_count)
 
 
 def dump(maps: Sequence[Recalibration]) -> list[dict[str, Any]]:
@@ -160,7 +160,7 @@ def parse(readers: Sequence[Reader]) -> tuple[Recalibration, ...]:
                     name=reader.text("name"),
                     formula=reader.text("formula"),
                     horizon=reader.horizon(),
-                    paper_counting=reader.truth("paper_counting"),
+                    probguard_step_count=reader.truth("probguard_step_count"),
                     method=method,
                     ticks=reader.integer("ticks", 0, MAX_TICKS),
                     recordings=reader.texts("recordings", MAX_RECORDINGS),

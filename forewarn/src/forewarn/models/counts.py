@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from forewarn.models.borrowing import Borrowed
     from forewarn.models.calibration_map import Recalibration
     from forewarn.models.estimates import Estimate
-    from forewarn.states.danger.fit import DangerFit
+    from forewarn.states.danger.fit import LearnedScoreFit
 
 Alpha: TypeAlias = float | Literal["sparse", "none"]
 Candidates = Literal["observed", "admissible"]
@@ -137,8 +137,8 @@ class CountModel:
         Beginnings of the digests of recordings that the states were learned from, in rising order.
     shards : tuple of Shard
         What recordings gave by themselves, where it was kept; part of `counts`.
-    danger : tuple of DangerFit
-        Danger scores, which the abstraction's digest covers.
+    learned_score : tuple of LearnedScoreFit
+        Learned scores, which the abstraction's digest covers.
     estimates : tuple of Estimate
         What the risk of some properties is made of.
     borrowed : Borrowed or None
@@ -160,7 +160,7 @@ class CountModel:
     steps: Steps = ()
     state_source_recordings: tuple[str, ...] = ()
     shards: tuple[Shard, ...] = ()
-    danger: tuple[DangerFit, ...] = ()
+    learned_score: tuple[LearnedScoreFit, ...] = ()
     estimates: tuple[Estimate, ...] = ()
     borrowed: Borrowed | None = None
 

@@ -1,4 +1,4 @@
-"""Danger scores in a model file: plain data, checked as a whole before any of it is used."""
+"""Learned scores in a model file: plain data, checked as a whole before any of it is used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from forewarn.errors import ModelError
-from forewarn.states.danger.fit import MOST_MOMENTS, DangerFit, Ensemble
+from forewarn.states.danger.fit import MOST_MOMENTS, Ensemble, LearnedScoreFit
 
 if TYPE_CHECKING:
     from forewarn.models.checked_json import Reader
@@ -21,8 +21,8 @@ WHOLE = ("roots", "feature", "left", "right", "missing_left", "needed")
 NUMBERS = ("threshold", "value")
 
 
-def dump_danger(fits: Sequence[DangerFit]) -> list[dict[str, Any]]:
-    """Return danger scores as JSON can hold them."""
+def dump_danger(fits: Sequence[LearnedScoreFit]) -> list[dict[str, Any]]:
+    """Return learned scores as JSON can hold them."""
     found = []
     for fit in fits:
         record = fit.record
@@ -33,8 +33,8 @@ def dump_danger(fits: Sequence[DangerFit]) -> list[dict[str, Any]]:
     return found
 
 
-def parse_danger(readers: Sequence[Reader]) -> tuple[DangerFit, ...]:
-    """Return danger scores from JSON.
+def parse_danger(readers: Sequence[Reader]) -> tuple[LearnedScoreFit, ...]:
+    """Return learned scores from JSON.
 
     Raises
     ------
@@ -44,11 +44,13 @@ def parse_danger(readers: Sequence[Reader]) -> tuple[DangerFit, ...]:
     fits = tuple(map(_fit, readers))
     names = [fit.name for fit in fits]
     if len({*names}) != len(names):
-        raise ModelError(f"{names!r} names a score twice", key="danger", accepted="each name once")
+        raise ModelError(
+            f"{names!r} names a score twice", key="learned_score", accepted="each name once"
+        )
     return fits
 
 
-def _fit(reader: Reader) -> DangerFit:
+def _fit(reader: Reader) -> LearnedScoreFit:
     signals = reader.names("signals")
     if not 0 < len(signals) <= MOST_SIGNALS:
         raise reader.wrong("signals", reader.value["signals"], f"1 to {MOST_SIGNALS} names")
@@ -71,12 +73,12 @@ def _fit(reader: Reader) -> DangerFit:
     groups = reader.texts("groups", MOST_RECORDINGS) if "groups" in reader.value else ()
     if groups and len(groups) != len(recordings):
         raise reader.wrong("groups", reader.value["groups"], f"none, or {len(recordings)} names")
-    fit = DangerFit(
+    fit = LearnedScoreFit(
         name=reader.text("name"),
         foresees=reader.text("foresees"),
         formula=reader.text("formula"),
         horizon=reader.horizon(),
-        paper_counting=reader.truth("paper_counting"),
+        probguard_step_count=reader.truth("probguard_step_count"),
         signals=signals,
         moments=moments,
         lags=lags,

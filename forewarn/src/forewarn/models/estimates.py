@@ -16,7 +16,7 @@ from forewarn.models.shards import Judged, Shard, dump_judged, read_property
 if TYPE_CHECKING:
     from forewarn.models.checked_json import Reader
 
-BASES = ("chain", "counted", "shrunk", "pooled", "lagged")
+BASES = ("chain", "frequency", "bayes", "logistic", "multi_step")
 MAX_NUMBERS = 16
 MAX_COUNT = 1 << 40
 
@@ -90,8 +90,8 @@ class Estimate:
     judged : Judged
         The property.
     asked, chosen : str
-        The estimator that the monitor file names, and what came of it: a base, or ``stack``, the
-        sum of ``auto``.
+        The estimator that the monitor file names, and what came of it: a base, or ``ensemble``, the
+        sum of ``ensemble``.
     reason : str
         Why, in words.
     plain : Mixture
@@ -170,8 +170,8 @@ def _parse(reader: Reader) -> Estimate:
     scored = reader.get("scored", "an object, or null")
     return Estimate(
         judged=judged,
-        asked=reader.choice("asked", (*BASES, "auto")),
-        chosen=reader.choice("chosen", (*BASES, "stack")),
+        asked=reader.choice("asked", (*BASES, "ensemble")),
+        chosen=reader.choice("chosen", (*BASES, "ensemble")),
         reason=reader.text("reason"),
         plain=_read_mixture(reader.child("plain"), 0),
         scored=None

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 FORMAT = "forewarn-model"
 VERSION = 1
-DANGER = "danger"
+LEARNED_SCORE = "learned_score"
 RECALIBRATION = "recalibration"
 KEYS = frozenset(
     (
@@ -53,7 +53,7 @@ KEYS = frozenset(
         *(
             "actions",
             "state_source_recordings",
-            DANGER,
+            LEARNED_SCORE,
             RECALIBRATION,
             "judged",
             "shards",
@@ -191,7 +191,7 @@ def _check_same(first: CountModel, other: CountModel) -> None:
     pairs: list[tuple[str, object, object]] = [
         ("rate", first.rate, other.rate),
         # Before the predicates, which may be cuts of a score.
-        (DANGER, _fits(first), _fits(other)),
+        (LEARNED_SCORE, _fits(first), _fits(other)),
         ("space.kind", first.vocabulary.kind, other.vocabulary.kind),
         ("predicates", first.vocabulary.predicates, other.vocabulary.predicates),
         ("terminals", first.vocabulary.terminals, other.vocabulary.terminals),
@@ -208,14 +208,14 @@ def _check_same(first: CountModel, other: CountModel) -> None:
             raise ModelError(
                 f"models of different {key} cannot be merged: {ours!r} and {theirs!r}",
                 accepted="models with the same fit: `forewarn learn --add-to` takes it over"
-                if key == DANGER
+                if key == LEARNED_SCORE
                 else "models learned with the same monitor file",
                 key=key,
             )
 
 
 def _fits(model: CountModel) -> tuple[str, ...]:
-    return tuple(f"{fit.name} {fit.digest[:12]}" for fit in model.danger)
+    return tuple(f"{fit.name} {fit.digest[:12]}" for fit in model.learned_score)
 
 
 def dump_model(model: CountModel) -> str:
@@ -248,9 +248,9 @@ def dump_model(model: CountModel) -> str:
         lists["actions"] = lambda: steps
     if model.state_source_recordings:
         lists["state_source_recordings"] = lambda: model.state_source_recordings
-    if model.danger:
-        fits = dump_danger(model.danger)
-        lists[DANGER] = lambda: fits
+    if model.learned_score:
+        fits = dump_danger(model.learned_score)
+        lists[LEARNED_SCORE] = lambda: fits
     if model.recalibration:
         maps = recalibration.dump(model.recalibration)
         lists[RECALIBRATION] = lambda: maps
@@ -387,7 +387,7 @@ def _parse(reader: Reader) -> CountModel:
         steps=parse_steps(steps, vocabulary, MAX_COUNT),
         state_source_recordings=_grown(reader),
         shards=_shards(reader, n),
-        danger=parse_danger(_optional(reader, DANGER)),
+        learned_score=parse_danger(_optional(reader, LEARNED_SCORE)),
         estimates=estimates.parse(_optional(reader, "estimates")),
         borrowed=_borrowed(reader, n),
     )

@@ -48,7 +48,7 @@ class Judged(NamedTuple):
     name: str
     formula: str
     horizon: float
-    paper_counting: bool
+    probguard_step_count: bool
     automaton: str
     scores: tuple[str, ...] = ()
 
@@ -250,7 +250,7 @@ def read_property(reader: Reader) -> dict[str, Any]:
         "name": reader.text("name"),
         "formula": reader.text("formula"),
         "horizon": reader.horizon(),
-        "paper_counting": reader.truth("paper_counting"),
+        "probguard_step_count": reader.truth("probguard_step_count"),
         "automaton": reader.text("automaton"),
         "scores": reader.names("scores"),
     }

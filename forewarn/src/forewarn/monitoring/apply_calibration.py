@@ -31,7 +31,7 @@ def maps_of(spec: MonitorSpec, model: CountModel) -> Mapping[str, Recalibration 
     for name, section in spec.properties.items():
         found = maps.get(name)
         if found is not None and not found.fits(
-            section.formula, section.horizon, section.paper_counting
+            section.formula, section.horizon, section.probguard_step_count
         ):
             raise ModelError(
                 f"the model calibrates the risk of {name!r} for {_asked(found, clock)}; "
@@ -44,7 +44,7 @@ def maps_of(spec: MonitorSpec, model: CountModel) -> Mapping[str, Recalibration 
 
 
 def _asked(asked: Recalibration | PropertySpec, clock: Clock) -> str:
-    counting = ", by the paper's counting" if asked.paper_counting else ""
+    counting = ", by the paper's counting" if asked.probguard_step_count else ""
     return f"{asked.formula!r} {within(clock, asked.horizon)}{counting}"
 
 

@@ -123,7 +123,7 @@ def _remembers(spec: MonitorSpec, name: str, above: tuple[str, ...]) -> bool:
     if value is None or not spec.signals[name].is_derived or name in above:
         return False
     expression = parse_expression(value)
-    if expression.remembers or expression.names & spec.danger.keys():
+    if expression.remembers or expression.names & spec.learned_score.keys():
         return True
     return any(_remembers(spec, needed, (*above, name)) for needed in _inputs(spec, name))
 
@@ -139,6 +139,6 @@ def _used(spec: MonitorSpec) -> set[str]:
     if spec.escape is not None:
         texts += spec.escape.conditions.values()
     names = {name for text in texts for name in parse_expression(text).names}
-    for score in spec.danger.values():
+    for score in spec.learned_score.values():
         names |= {*spec.signals} if score.signals is None else {*score.signals}
     return (names | spec.bins.keys()) & spec.signals.keys()

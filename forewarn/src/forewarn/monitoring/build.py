@@ -54,8 +54,8 @@ __all__ = [
 
 
 def compile_for(spec: MonitorSpec, model: CountModel | None) -> CompiledSpec:
-    """Compile a monitor file with the danger scores of its model; raises ConfigError."""
-    return compile_spec(spec, () if model is None else model.danger)
+    """Compile a monitor file with the learned scores of its model; raises ConfigError."""
+    return compile_spec(spec, () if model is None else model.learned_score)
 
 
 def build_monitor(

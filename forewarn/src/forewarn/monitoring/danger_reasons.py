@@ -1,4 +1,4 @@
-"""Why danger scores are what they are: which signals push them, and how hard."""
+"""Why learned scores are what they are: which signals push them, and how hard."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAST = 0.005
 def danger_facts(
     abstraction: Abstraction, past: Past | None, values: Sequence[Any]
 ) -> tuple[str, ...]:
-    """Return a sentence about each danger score at a tick.
+    """Return a sentence about each learned score at a tick.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ def judged_property(spec: MonitorSpec, name: str, automaton: Automaton) -> Judge
         name,
         " ".join(section.formula.split()),
         section.horizon,
-        section.paper_counting,
+        section.probguard_step_count,
         automaton_digest(automaton),
         spec.scores_of(name),
     )
@@ -103,7 +103,7 @@ def estimates_of(
         kept = stored.get((judged, section.estimator))
         if kept is not None and kept.source == source:
             found.append(kept)
-        elif told_by(told, judged) is not None or section.estimator == "auto":
+        elif told_by(told, judged) is not None or section.estimator == "ensemble":
             found.append(choose(model, question, judged, section.estimator))
         else:
             raise ModelError(

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 def load_compiled(path: Path, model: CountModel | None = None) -> CompiledSpec:
     """Load and compile a monitor file; raises ConfigError.
 
-    Danger scores are those of the model; without one, of the model that the file names if there is
+    Learned scores are those of the model; without one, of the model that the file names if there is
     one already.
     """
     with all_problems(path):
         spec = load_spec(path)
-        named = spec.model_path if spec.danger and model is None else None
+        named = spec.model_path if spec.learned_score and model is None else None
         if named is not None and named.exists():
             model = load_model(named)
         return compile_for(spec, model)

@@ -43,7 +43,7 @@ class SolvedRisk(NamedTuple):
     estimate : Estimate or None
         What the risk is made of.
     scored : Scored or None
-        What the step adds to the table by danger scores.
+        What the step adds to the table by learned scores.
     """
 
     table: RiskTable | None = None

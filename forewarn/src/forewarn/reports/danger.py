@@ -1,4 +1,4 @@
-"""What the page says of danger scores: what they foresee, and which signals decide."""
+"""What the page says of learned scores: what they foresee, and which signals decide."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ LEAD = (
 
 
 def danger_part(model: CountModel) -> str:
-    """Return the section about the danger scores of a model."""
+    """Return the section about the learned scores of a model."""
     rows = []
-    for fit in model.danger:
+    for fit in model.learned_score:
         shares = ", ".join(f"{name} {100 * share:.0f} %" for name, share in fit.shares.items())
         cuts = ", ".join(f"{cut:g}" for cut in fit.cuts)
         texts = (fit.name, fit.foresees, shares, cuts)
         numbers = (str(len(fit.ensemble.roots)), str(len(fit.recordings)))
         rows.append([*map(escape, texts), *numbers])
-    return section("danger", "Danger scores", escape(LEAD), table(COLUMNS, rows, long="decided by"))
+    return section(
+        "learned_score", "Learned scores", escape(LEAD), table(COLUMNS, rows, long="decided by")
+    )

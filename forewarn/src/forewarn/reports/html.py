@@ -108,8 +108,8 @@ def render(
     if model is not None:
         parts.append(("coverage-part", "Coverage", coverage_part(monitor, model, runs)))
         parts.append(("chain", "Chain", chain_part(monitor, model)))
-        if model.danger:
-            parts.append(("danger", "Danger scores", danger_part(model)))
+        if model.learned_score:
+            parts.append(("learned_score", "Learned scores", danger_part(model)))
         parts += learned_parts(model)
     else:
         reason = "No model: give one with -m to see risk, coverage and the chain."

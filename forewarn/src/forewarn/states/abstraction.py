@@ -17,7 +17,7 @@ from forewarn.expressions.values import Unknown
 from forewarn.signals.snapshots import ABSENT, Ahead, Failure, Snapshot, identical
 from forewarn.signals.sources import SourceSignal, stored_value
 from forewarn.states.ahead import Outlook
-from forewarn.states.danger.fit import DangerFit
+from forewarn.states.danger.fit import LearnedScoreFit
 from forewarn.states.danger.score import Scoring
 from forewarn.states.interface import Admission, Observed, StateSpace, mark_of
 
@@ -166,8 +166,8 @@ class Abstraction:
         What names the action.
     state_source_recordings : tuple of str
         Beginnings of the digests of recordings that a tree was learned from, as far as known.
-    fitted : tuple of DangerFit
-        Danger scores that are fitted.
+    fitted : tuple of LearnedScoreFit
+        Learned scores that are fitted.
     rebuild : callable or None
         Makes the same abstraction in another process, where compiled functions cannot go.
     """
@@ -183,7 +183,7 @@ class Abstraction:
     phases: Mapping[str, Expression] = field(default_factory=dict)
     action: DerivedSignal | None = None
     state_source_recordings: tuple[str, ...] = ()
-    fitted: tuple[DangerFit, ...] = ()
+    fitted: tuple[LearnedScoreFit, ...] = ()
     rebuild: Callable[[], Abstraction] | None = field(default=None, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -256,14 +256,14 @@ class Abstraction:
 
     @cached_property
     def learned(self) -> frozenset[str]:
-        """Key paths of the conditions that depend on danger scores."""
+        """Key paths of the conditions that depend on learned scores."""
         return self._depending({name for name, _ in self.scores})
 
     @cached_property
     def learned_from(self) -> tuple[str, ...]:
         """Beginnings of the digests of the recordings that the states were learned from.
 
-        These are the recordings of a tree, and of danger scores that conditions depend on. What
+        These are the recordings of a tree, and of learned scores that conditions depend on. What
         happened in them decided where the states are cut.
         """
         fits = [fit for fit in self.fitted if self._depending({fit.name})]
@@ -284,11 +284,11 @@ class Abstraction:
 
     @cached_property
     def scores(self) -> tuple[tuple[str, Scoring], ...]:
-        """Danger scores by the names of their signals."""
+        """Learned scores by the names of their signals."""
         return tuple((s.name, s.memory) for s in self.derived if isinstance(s.memory, Scoring))
 
     def without(self, folds: Mapping[str, int]) -> Abstraction:
-        """Return the same with danger scores that did not see a fold of the recordings.
+        """Return the same with learned scores that did not see a fold of the recordings.
 
         Parameters
         ----------
@@ -304,7 +304,7 @@ class Abstraction:
         return replace(self, derived=tuple(changed), rebuild=None)
 
     def window(self, name: str, past: Past) -> Cell:
-        """Return what the danger score of this name has seen at the moment that left `past`."""
+        """Return what the learned score of this name has seen at the moment that left `past`."""
         remembering = [signal.name for signal in self.derived if signal.memory is not None]
         return past.cells[remembering.index(name)]
 

@@ -33,7 +33,7 @@ class Misuse(NamedTuple):
     Attributes
     ----------
     place : str
-        ``signals``, ``danger``, ``predicates``, ``terminal``, or the key of a phase.
+        ``signals``, ``learned_score``, ``predicates``, ``terminal``, or the key of a phase.
     name : str
         Whose expression; empty for a phase.
     error : FieldError
@@ -69,12 +69,12 @@ def find_misuse(abstraction: Abstraction, types: Mapping[str, MessageType]) -> I
 
 
 def _not_numbers(score: Scoring, fields: Mapping[str, FieldType]) -> Iterator[Misuse]:
-    """Yield the signals of a danger score that the monitor file names and that are no numbers."""
+    """Yield the signals of a learned score that the monitor file names and that are no numbers."""
     for index, name in enumerate(score.signals if score.named else ()):
         kind = kind_of(fields[name]) if name in fields else NUMBER
         if kind != NUMBER:
             error = FieldError(f"{name!r} is {describe(kind)}", accepted="signals that are numbers")
-            yield Misuse("danger", f"{score.name}.from[{index}]", error)
+            yield Misuse("learned_score", f"{score.name}.from[{index}]", error)
 
 
 def _remembered(signal: DerivedSignal, kind: Kind) -> Kind:

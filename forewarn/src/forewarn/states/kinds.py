@@ -17,7 +17,7 @@ from forewarn.config.fields import Section
 from forewarn.config.file import MonitorSpec
 from forewarn.errors import ConfigError, ModelError
 from forewarn.registry import STATE_KINDS, extension, extensions
-from forewarn.states.danger.fit import DangerFit
+from forewarn.states.danger.fit import LearnedScoreFit
 from forewarn.states.interface import PREDICATES, StateSpace
 from forewarn.states.predicates.compile import build_abstraction
 from forewarn.states.tree.abstraction import build_tree_abstraction
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from forewarn.states.abstraction import Abstraction
 
 Names = tuple[str, ...]
-Fits = tuple[DangerFit, ...]
+Fits = tuple[LearnedScoreFit, ...]
 
 
 class Kind(NamedTuple):
@@ -37,19 +37,19 @@ class Kind(NamedTuple):
     Attributes
     ----------
     build : callable
-        From a monitor file, the atoms of its formulas and the danger scores that are fitted to its
+        From a monitor file, the atoms of its formulas and the learned scores that are fitted to its
         abstraction; raises ConfigError.
     parse : callable
         From predicates, terminal labels and `StateSpace.content`, as a model file keeps them, to
         the states; raises ModelError, which has the key within the content.
     """
 
-    build: Callable[[MonitorSpec, Iterable[str], Sequence[DangerFit]], Abstraction]
+    build: Callable[[MonitorSpec, Iterable[str], Sequence[LearnedScoreFit]], Abstraction]
     parse: Callable[[Names, Names, Mapping[str, Any]], StateSpace]
 
 
 def _build_predicates(
-    spec: MonitorSpec, inline: Iterable[str], fitted: Sequence[DangerFit]
+    spec: MonitorSpec, inline: Iterable[str], fitted: Sequence[LearnedScoreFit]
 ) -> Abstraction:
     spec.states_section(Section)
     return build_abstraction(spec, inline, fitted=fitted)
@@ -70,7 +70,7 @@ KINDS: dict[str, Kind] = {
 
 
 def build_states(
-    spec: MonitorSpec, inline: Iterable[str] = (), fitted: Sequence[DangerFit] = ()
+    spec: MonitorSpec, inline: Iterable[str] = (), fitted: Sequence[LearnedScoreFit] = ()
 ) -> Abstraction:
     """Build the abstraction that a monitor file asks for.
 
@@ -80,8 +80,8 @@ def build_states(
         The monitor file.
     inline : iterable of str
         Atoms of the formulas, of which some kinds make predicates.
-    fitted : sequence of DangerFit
-        Danger scores of the model; others are unknown at every moment.
+    fitted : sequence of LearnedScoreFit
+        Learned scores of the model; others are unknown at every moment.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def build_states(
 
 
 def _build(
-    build: Callable[[MonitorSpec, Iterable[str], Sequence[DangerFit]], Abstraction],
+    build: Callable[[MonitorSpec, Iterable[str], Sequence[LearnedScoreFit]], Abstraction],
     spec: MonitorSpec,
     inline: Names,
     fitted: Fits,

@@ -1,4 +1,4 @@
-"""A danger score among the signals of a monitor: windows, gaps, ends of episodes, digests."""
+"""A learned score among the signals of a monitor: windows, gaps, ends of episodes, digests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from forewarn.learning.folds import parted, unseeing
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Past
-from forewarn.states.danger.fit import DangerFit, Ensemble, lags_of
+from forewarn.states.danger.fit import Ensemble, LearnedScoreFit, lags_of
 from tests import trees_interpreter as oracle
 
 TEXT = """
@@ -29,7 +29,7 @@ signals:
   speed: {timeout: never}
   crashed: {timeout: never}
   halved: {value: gap / 2}
-danger:
+learned_score:
   ahead: {for: keeps_distance, from: [halved, speed], history: 0.4, directions: {speed: rising}}
 predicates: {close: gap < 2, grave: ahead > 0.5}
 bins: {ahead: auto}
@@ -40,7 +40,7 @@ MOMENTS = 4
 LAGS = lags_of(MOMENTS)
 
 
-def fit(**changes: Any) -> DangerFit:
+def fit(**changes: Any) -> LearnedScoreFit:
     """Ask whether speed is above 3, and whether halved has fallen by more than 1 in 0.4 s."""
     width = 3 + 2 * len(LAGS)
     falls = 2 * len(LAGS)
@@ -60,7 +60,7 @@ def fit(**changes: Any) -> DangerFit:
         "foresees": "keeps_distance",
         "formula": "always(not close)",
         "horizon": 2.0,
-        "paper_counting": False,
+        "probguard_step_count": False,
         "signals": ("halved", "speed"),
         "moments": MOMENTS,
         "lags": LAGS,
@@ -68,10 +68,10 @@ def fit(**changes: Any) -> DangerFit:
         "ensemble": ensemble,
         "cuts": (0.1, 0.4),
     }
-    return DangerFit(**{**sound, **changes})
+    return LearnedScoreFit(**{**sound, **changes})
 
 
-def compiled(text: str = TEXT, *fits: DangerFit) -> CompiledSpec:
+def compiled(text: str = TEXT, *fits: LearnedScoreFit) -> CompiledSpec:
     return compile_spec(parse_spec(parse_document(text)), fits)
 
 
@@ -151,7 +151,7 @@ def test_states_that_depend_on_it_are_learned_from_its_recordings() -> None:
     assert compiled(TEXT, fitted).abstraction.learned_from == marks
     aside = TEXT.replace("bins: {ahead: auto}\n", "").replace(", grave: ahead > 0.5", "")
     assert compiled(aside, fitted).abstraction.learned_from == ()
-    derived = aside.replace("danger:", "  worse: {value: ahead * 2}\ndanger:", 1)
+    derived = aside.replace("learned_score:", "  worse: {value: ahead * 2}\nlearned_score:", 1)
     derived = derived.replace("{close: gap < 2}", "{close: gap < 2, bad: worse > 1}")
     assert compiled(derived, fitted).abstraction.learned_from == marks
     tree = (
@@ -208,12 +208,12 @@ def test_what_pushes_it_is_told_by_signal() -> None:
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
-        ({"foresees": "other"}, "danger.ahead.for"),
-        ({"formula": "always(not grave)"}, "danger.ahead.for"),
-        ({"horizon": 3.0}, "danger.ahead.for"),
-        ({"signals": ("halved", "gap")}, "danger.ahead.from"),
-        ({"moments": 5}, "danger.ahead.history"),
-        ({"directions": (0, 0)}, "danger.ahead.directions"),
+        ({"foresees": "other"}, "learned_score.ahead.for"),
+        ({"formula": "always(not grave)"}, "learned_score.ahead.for"),
+        ({"horizon": 3.0}, "learned_score.ahead.for"),
+        ({"signals": ("halved", "gap")}, "learned_score.ahead.from"),
+        ({"moments": 5}, "learned_score.ahead.history"),
+        ({"directions": (0, 0)}, "learned_score.ahead.directions"),
     ],
 )
 def test_a_fit_of_something_else_is_refused(changes: dict[str, Any], key: str) -> None:
@@ -226,20 +226,20 @@ def test_a_fit_of_something_else_is_refused(changes: dict[str, Any], key: str) -
 @pytest.mark.parametrize(
     ("before", "after", "key", "accepted"),
     [
-        ("for: keeps_distance", "for: other", "danger.ahead.for", "keeps_distance"),
-        ("[halved, speed]", "[halved, spede, speed]", "danger.ahead.from[1]", "gap, speed"),
-        ("[halved, speed]", "[halved, ahead, speed]", "danger.ahead.from[1]", "not learned"),
-        ("[halved, speed]", "[speed, speed]", "danger.ahead.from[1]", "once"),
-        ("{speed: rising}", "{gap: rising}", "danger.ahead.directions.gap", "halved, speed"),
-        ("{speed: rising}", "{speed: up}", "danger.ahead.directions.speed", ""),
-        ("history: 0.4", "history: 90", "danger.ahead.history", "0.1 to 20"),
-        ("history: 0.4", "history: 0.01", "danger.ahead.history", "0.1 to 20"),
+        ("for: keeps_distance", "for: other", "learned_score.ahead.for", "keeps_distance"),
+        ("[halved, speed]", "[halved, spede, speed]", "learned_score.ahead.from[1]", "gap, speed"),
+        ("[halved, speed]", "[halved, ahead, speed]", "learned_score.ahead.from[1]", "not learned"),
+        ("[halved, speed]", "[speed, speed]", "learned_score.ahead.from[1]", "once"),
+        ("{speed: rising}", "{gap: rising}", "learned_score.ahead.directions.gap", "halved, speed"),
+        ("{speed: rising}", "{speed: up}", "learned_score.ahead.directions.speed", ""),
+        ("history: 0.4", "history: 90", "learned_score.ahead.history", "0.1 to 20"),
+        ("history: 0.4", "history: 0.01", "learned_score.ahead.history", "0.1 to 20"),
         ("bins: {ahead: auto}", "bins: {gap: auto}", "bins.gap", "ahead"),
-        ("gap / 2", "gap / 2 + ahead", "danger.ahead.from[0]", "not learned"),
-        ("always(not close)", "always(not grave)", "danger.ahead.for", "no danger score"),
-        ("always(not close)", "always(ahead < 0.9)", "danger.ahead.for", "no danger score"),
-        ("{crash: crashed}", "{crash: grave}", "danger.ahead.for", "no danger score"),
-        ("  halved:", "  ahead: {timeout: never}\n  halved:", "danger.ahead", "of its own"),
+        ("gap / 2", "gap / 2 + ahead", "learned_score.ahead.from[0]", "not learned"),
+        ("always(not close)", "always(not grave)", "learned_score.ahead.for", "no learned score"),
+        ("always(not close)", "always(ahead < 0.9)", "learned_score.ahead.for", "no learned score"),
+        ("{crash: crashed}", "{crash: grave}", "learned_score.ahead.for", "no learned score"),
+        ("  halved:", "  ahead: {timeout: never}\n  halved:", "learned_score.ahead", "of its own"),
     ],
 )
 def test_what_cannot_be_meant_is_an_error(before: str, after: str, key: str, accepted: str) -> None:

@@ -274,17 +274,17 @@ def _rules(example: Example) -> list[Rule]:
 
 
 def _danger(example: Example, draft: Draft) -> Iterator[str]:
-    """Propose a danger score for the last rule, as a comment: one recording cannot teach it."""
+    """Propose a learned score for the last rule, as a comment: one recording cannot teach it."""
     rule = _rules(example)[-1]
     seen = [signal.name for signal in written(draft) if _may_warn(signal)]
     if draft.calls or not seen or rule not in example.properties:
         return
-    start = f"#   danger_ahead: {{for: {rule.name}, history: 1.0, from: ["
+    start = f"#   risk_ahead: {{for: {rule.name}, history: 1.0, from: ["
     yield ""
-    yield "# With some tens of recordings, several of them with violations, a danger score foresees"
+    yield "# With some tens of recordings, some with violations, a learned score foresees"
     yield "# more: `forewarn learn` fits it to these signals and their recent past."
-    yield "# `estimator: auto` adds it to the risk; `forewarn compare` tells whether it helps."
-    yield "# danger:"
+    yield "# `estimator: ensemble` adds it to the risk; `forewarn compare` tells whether it helps."
+    yield "# learned_score:"
     yield from textwrap.wrap(
         f"{start}{', '.join(seen)}]}}", 99, subsequent_indent="#     ", break_on_hyphens=False
     )
@@ -308,7 +308,7 @@ def _properties(example: Example, draft: Draft) -> Iterator[str]:
         yield f"    formula: {scalar(rule.formula)}"
         yield f"    horizon: 3.0            # {unit} that the risk looks ahead"
         if not draft.calls:
-            yield "    estimator: auto         # adds up several estimates of the risk"
+            yield "    estimator: ensemble         # adds up several estimates of the risk"
         yield "    thresholds:"
         yield "      warn: 0.3             # risk from which on to warn"
         yield "      act: 0.6              # risk from which on to intervene"

@@ -10,19 +10,19 @@ import numpy as np
 from forewarn.checking.credible import Question
 from forewarn.errors import plural
 from forewarn.learning.estimates.crossing import BY_NAME, Crossed, cross, logit
+from forewarn.learning.estimates.ensemble import choose_line, held_weights, mixed, prior
 from forewarn.learning.estimates.problem import Bools, Floats, Problem, Sample, Setting
-from forewarn.learning.estimates.stack import choose_line, held_weights, mixed, prior
 from forewarn.models.counts import CountModel
 from forewarn.models.estimates import PLAIN, Estimate, Line, Loss, Mixture, Part, source_of
 from forewarn.models.shards import Judged
 
-STACKED = ("chain", "shrunk", "pooled", "lagged")
+MEMBERS = ("chain", "bayes", "logistic", "multi_step")
 PENALTY = "the fewer violations, the closer the weights stay to preset ones"
 FEWEST = 2
 """Recordings with a violation without which there is nothing to choose by."""
 
 FEWEST_GROUPS = 5
-"""Groups with a violation without which `auto` adds nothing up.
+"""Groups with a violation without which `ensemble` adds nothing up.
 
 Groups differ from each other more than recordings do.
 """
@@ -63,26 +63,26 @@ def choose(model: CountModel, question: Question, judged: Judged, asked: str) ->
         moments=int(rows.visits.sum()),
         source=source_of(model.shards),
     )
-    fewest = FEWEST_GROUPS if asked == "auto" and problem.counted else FEWEST
-    if violated < fewest and asked != "counted":
+    fewest = FEWEST_GROUPS if asked == "ensemble" and problem.counted else FEWEST
+    if violated < fewest and asked != "frequency":
         return replace(blank, reason=_reasons(problem.counted, _too_few(violated, fewest, asked)))
     if not blank.moments:
         return replace(blank, reason="of no moment is it known what followed within the horizon")
     whole = problem.sample(np.ones(problem.recordings, dtype=np.int64))
-    names = STACKED if asked == "auto" else tuple(dict.fromkeys(("chain", asked)))
-    if asked == "lagged" and not BY_NAME["lagged"].settings(problem):
+    names = MEMBERS if asked == "ensemble" else tuple(dict.fromkeys(("chain", asked)))
+    if asked == "multi_step" and not BY_NAME["multi_step"].settings(problem):
         return replace(
             blank, reason="no steps of several ticks fit into the horizon, or its tables"
         )
     crossed = cross(problem, names, whole.risk)
     if crossed is None:
-        if asked == "counted":
-            return replace(blank, chosen="counted", plain=_alone("counted", ()))
+        if asked == "frequency":
+            return replace(blank, chosen="frequency", plain=_alone("frequency", ()))
         return replace(
             blank, reason="the recordings cannot be parted into folds that tell anything"
         )
     losses = tuple(crossed.loss(name, risk) for name, risk in crossed.risks.items())
-    if asked == "auto":
+    if asked == "ensemble":
         return _stacked(replace(blank, losses=losses), crossed)
     everywhere = np.ones(len(crossed.places), dtype=bool)
     line = choose_line(crossed, crossed.risks[asked], everywhere)
@@ -138,7 +138,7 @@ def _stacked(blank: Estimate, crossed: Crossed) -> Estimate:
         losses.append(scored.loss)
     return replace(
         blank,
-        chosen="stack",
+        chosen="ensemble",
         reason=_reasons(blank.reason, unusable, PENALTY),
         plain=plain.mixture,
         calibration=plain.line,
@@ -155,7 +155,7 @@ def _sum(crossed: Crossed, where: Bools, scores: int) -> _Sum:
         columns += list(np.nan_to_num(crossed.scores).T)
     mean = prior(len(names), scores)
     weights, predicted = held_weights(crossed, np.column_stack(columns), where, mean)
-    loss = crossed.loss("stack with scores" if scores else "stack", predicted, where)
+    loss = crossed.loss("ensemble with scores" if scores else "ensemble", predicted, where)
     return _Sum(mixture_of(crossed, weights), choose_line(crossed, predicted, where), loss)
 
 
@@ -217,17 +217,17 @@ def in_words(estimate: Estimate) -> str:
         if part.weight == 0:
             continue
         setting = BY_NAME[part.base].words(part.setting)
-        weight = "" if estimate.chosen != "stack" else f" {part.weight:.2f}"
+        weight = "" if estimate.chosen != "ensemble" else f" {part.weight:.2f}"
         told.append(f"{part.base}{weight}" + (f" ({setting})" if setting else ""))
     told += [
         f"score {name} {weight:.2f}"
         for name, weight in zip(estimate.judged.scores, mixture.scores, strict=False)
     ]
-    summed = estimate.chosen == "stack"
+    summed = estimate.chosen == "ensemble"
     sentence = f"a weighted sum of log-odds: {', '.join(told)}" if summed else told[0]
     if line != PLAIN:
         sentence += f"; calibrated, log-odds times {line.slope:.2f} {line.intercept:+.2f}"
-    chosen = f"; {estimate.reason}" if estimate.asked == "auto" else ""
+    chosen = f"; {estimate.reason}" if estimate.asked == "ensemble" else ""
     return (
         f"{sentence} (from {plural(estimate.recordings, 'recording')}, "
         f"{estimate.with_violations} with violations{chosen})"

@@ -3,7 +3,7 @@
 What is bounded is the share of the moments in a product state that a violation follows, in
 recordings like those that were learned from. Two intervals tell of it.
 
-*Counted*: what followed the moments there, recording by recording (`shares`). It needs no model,
+*Frequency*: what followed the moments there, recording by recording (`shares`). It needs no model,
 so it holds whatever the chain forgets, and is wide where few recordings have been.
 
 *Resampled*: how the estimate varies over recordings drawn with replacement, on the scale of its

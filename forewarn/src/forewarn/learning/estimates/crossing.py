@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from forewarn.learning.estimates.counted import Counted, OfChain, Shrunk
-from forewarn.learning.estimates.lagged import Lagged
-from forewarn.learning.estimates.pooled import Pooled
+from forewarn.learning.estimates.frequency import Bayes, Frequency, OfChain
+from forewarn.learning.estimates.logistic import Logistic
+from forewarn.learning.estimates.multi_step import MultiStep
 from forewarn.learning.estimates.problem import Base, Bools, Counts, Floats, Problem, Setting
 from forewarn.learning.folds import parted
 from forewarn.models.estimates import Loss
@@ -19,7 +19,7 @@ FOLDS = 10
 LEAST = 1e-5
 """Risks nearer to 0 or 1 count as this near: one surprise would outweigh all other moments."""
 
-_ALL: tuple[Base, ...] = (OfChain(), Counted(), Shrunk(), Pooled(), Lagged())
+_ALL: tuple[Base, ...] = (OfChain(), Frequency(), Bayes(), Logistic(), MultiStep())
 BY_NAME = {base.name: base for base in _ALL}
 
 

@@ -1,1 +1,1 @@
-"""A danger score: what a learned ensemble of trees makes of signals and of their recent past."""
+"""A learned score: what a learned ensemble of trees makes of signals and of their recent past."""

@@ -1,4 +1,4 @@
-"""What is fitted of a danger score: plain data, as a model file keeps them."""
+"""What is fitted of a learned score: plain data, as a model file keeps them."""
 
 from __future__ import annotations
 
@@ -116,8 +116,8 @@ class Ensemble:
 
 
 @dataclass(frozen=True)
-class DangerFit:
-    """A danger score as it was fitted.
+class LearnedScoreFit:
+    """A learned score as it was fitted.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class DangerFit:
         The property of which it foresees a violation.
     horizon : float
         Within which time, in the unit of the clock; infinite if unbounded.
-    paper_counting : bool
+    probguard_step_count : bool
         How the formula's bound counts.
     signals : tuple of str
         What it is computed from.
@@ -159,7 +159,7 @@ class DangerFit:
     foresees: str
     formula: str
     horizon: float
-    paper_counting: bool
+    probguard_step_count: bool
     signals: tuple[str, ...]
     moments: int
     lags: tuple[int, ...]

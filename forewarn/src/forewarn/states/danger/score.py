@@ -1,4 +1,4 @@
-"""The danger score at a moment: what the compiled trees say of the window that ends there."""
+"""The learned score at a moment: what the compiled trees say of the window that ends there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from forewarn.errors import NotBuiltError
 from forewarn.expressions.values import Unknown, kind
-from forewarn.states.danger.fit import DangerFit, Ensemble, features_of, lags_of
+from forewarn.states.danger.fit import Ensemble, LearnedScoreFit, features_of, lags_of
 
 if TYPE_CHECKING:
     from forewarn.expressions.functions.memory import Cell
@@ -33,7 +33,7 @@ def compiled_trees(
         If the arrays do not fit together.
     """
     try:
-        # Few monitors have a danger score.
+        # Few monitors have a learned score.
         from forewarn.states.danger._trees import Ensemble as Trees
     except ImportError as error:
         raise NotBuiltError("evaluation of trees") from error
@@ -60,7 +60,7 @@ def compiled_trees(
 
 @dataclass(frozen=True)
 class Scoring:
-    """A danger score as a signal that remembers (`expressions.functions.memory` has the rules).
+    """A learned score as a signal that remembers (`expressions.functions.memory` has the rules).
 
     Its cell is the window: a row of values for each moment, the present one last.
 
@@ -72,7 +72,7 @@ class Scoring:
         What it is computed from; candidates for that before it is fitted.
     moments : int
         How far back its history reaches.
-    fit : DangerFit or None
+    fit : LearnedScoreFit or None
         What was fitted, if anything was.
     named : bool
         The monitor file names the signals.
@@ -81,7 +81,7 @@ class Scoring:
     name: str
     signals: tuple[str, ...]
     moments: int
-    fit: DangerFit | None = None
+    fit: LearnedScoreFit | None = None
     named: bool = False
 
     judges = True  # also of what is unknown

@@ -27,7 +27,7 @@ from forewarn.states.vocabulary import PAST, Observation, Vocabulary
 if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec
     from forewarn.config.signals import SignalSpec
-    from forewarn.states.danger.fit import DangerFit
+    from forewarn.states.danger.fit import LearnedScoreFit
     from forewarn.states.danger.score import Scoring
 
 MAX_PREDICATES = 1000
@@ -38,7 +38,7 @@ def build_abstraction(
     spec: MonitorSpec,
     inline: Iterable[str] = (),
     further: Mapping[str, str] | None = None,
-    fitted: Sequence[DangerFit] = (),
+    fitted: Sequence[LearnedScoreFit] = (),
 ) -> PredicateAbstraction:
     """Resolve and compile the abstraction part of a monitor file.
 
@@ -50,8 +50,8 @@ def build_abstraction(
         Atoms of the formulas; a comparison that no predicate states becomes a predicate.
     further : mapping of str to str, optional
         More conditions by their key path; they become the last predicates.
-    fitted : sequence of DangerFit
-        Danger scores of the model; others are unknown at every moment.
+    fitted : sequence of LearnedScoreFit
+        Learned scores of the model; others are unknown at every moment.
 
     Raises
     ------
@@ -68,13 +68,13 @@ class _Builder:
         self,
         spec: MonitorSpec,
         further: Mapping[str, str],
-        fitted: Sequence[DangerFit],
+        fitted: Sequence[LearnedScoreFit],
         *,
         maps: bool = True,
     ) -> None:
         self.spec = spec
         self._further = further
-        self._fitted = tuple(fit for fit in fitted if fit.name in spec.danger)
+        self._fitted = tuple(fit for fit in fitted if fit.name in spec.learned_score)
         self._scores: dict[str, Scoring] = {}
         self._maps = maps
         self.errors: list[InputError] = []
@@ -151,7 +151,7 @@ class _Builder:
     @property
     def _named(self) -> dict[str, None]:
         """Names of the signals of the monitor file, learned ones last."""
-        return dict.fromkeys((*self.spec.signals, *self.spec.danger))
+        return dict.fromkeys((*self.spec.signals, *self.spec.learned_score))
 
     def _raise(self) -> None:
         if self.errors:
@@ -202,7 +202,7 @@ class _Builder:
 
     def _check_names(self) -> None:
         taken: dict[str, str] = {}
-        for section in ("signals", "shapes", "danger", "predicates", "terminal"):
+        for section in ("signals", "shapes", "learned_score", "predicates", "terminal"):
             for name in getattr(self.spec, section):
                 if name in FUNCTIONS:
                     self._error(f"{name!r} is a function of the language", f"{section}.{name}")
@@ -262,7 +262,7 @@ class _Builder:
         score = self._scores.get(name)
         if score is not None:
             read = tuple(slots[n] for n in score.signals)
-            return DerivedSignal(name, expression, read, score.row, score, f"danger.{name}")
+            return DerivedSignal(name, expression, read, score.row, score, f"learned_score.{name}")
         remembered: Remembered | None = self._remembering.signals.get(name)
         memory, key = (None, "") if remembered is None else (remembered.memory, remembered.key)
         if memory is not None and memory.judges:

@@ -1,4 +1,4 @@
-"""Danger scores among the signals of a monitor file: declared, and fitted if a model has them."""
+"""Learned scores among the signals of a monitor file: declared, and fitted if a model has them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from forewarn.errors import ConfigError, InputError
 from forewarn.expressions.syntax import Expression
-from forewarn.states.danger.fit import DIRECTIONS, MOST_MOMENTS, DangerFit
+from forewarn.states.danger.fit import DIRECTIONS, MOST_MOMENTS, LearnedScoreFit
 from forewarn.states.danger.score import Scoring
 
 if TYPE_CHECKING:
-    from forewarn.config.danger import DangerSpec
+    from forewarn.config.danger import LearnedScoreSpec
     from forewarn.config.file import MonitorSpec
     from forewarn.signals.clock import Clock
 
@@ -21,32 +21,34 @@ Parsed = Mapping[str, Expression]
 
 
 def scorings(
-    spec: MonitorSpec, clock: Clock, parsed: Parsed, fitted: Sequence[DangerFit]
+    spec: MonitorSpec, clock: Clock, parsed: Parsed, fitted: Sequence[LearnedScoreFit]
 ) -> tuple[dict[str, Scoring], list[InputError]]:
-    """Return the danger scores by name, and what is wrong with them.
+    """Return the learned scores by name, and what is wrong with them.
 
     Parameters
     ----------
     parsed : mapping of str to Expression
         Values of the signals.
-    fitted : sequence of DangerFit
+    fitted : sequence of LearnedScoreFit
         What was fitted; those of other names are left aside.
     """
     fits = {fit.name: fit for fit in fitted}
     errors: list[ConfigError] = []
     found: dict[str, Scoring] = {}
     learned = _learned(spec, parsed)
-    for name, section in spec.danger.items():
+    for name, section in spec.learned_score.items():
         moments = clock.ticks(section.history)
         if not 0 <= moments <= MOST_MOMENTS or (section.history and not moments):
             problem = f"{section.history:g} {clock.unit} are {moments} moments"
             accepted = f"0, or {clock.duration(1):g} to {clock.duration(MOST_MOMENTS):g}"
-            errors.append(ConfigError(problem, key=f"danger.{name}.history", accepted=accepted))
+            errors.append(
+                ConfigError(problem, key=f"learned_score.{name}.history", accepted=accepted)
+            )
             moments = 0
         errors += [
             ConfigError(
-                f"{signal!r} depends on a danger score",
-                key=f"danger.{name}.from[{index}]",
+                f"{signal!r} depends on a learned score",
+                key=f"learned_score.{name}.from[{index}]",
                 accepted="signals that are not learned",
             )
             for index, signal in enumerate(section.signals or ())
@@ -65,16 +67,16 @@ def scorings(
 
 
 def expression_of(scoring: Scoring) -> Expression:
-    """Return what a danger score reads, as an expression that nobody evaluates."""
+    """Return what a learned score reads, as an expression that nobody evaluates."""
     names = [ast.Name(name, ast.Load()) for name in scoring.signals]
-    text = f"danger({', '.join(scoring.signals)})"
+    text = f"learned_score({', '.join(scoring.signals)})"
     return Expression(text, ast.Tuple([*names], ast.Load()), frozenset(scoring.signals))
 
 
 def _learned(spec: MonitorSpec, parsed: Parsed) -> set[str]:
-    """Return the signals that depend on a danger score."""
+    """Return the signals that depend on a learned score."""
     found: set[str] = set()
-    names = {*spec.danger}
+    names = {*spec.learned_score}
     while names:
         found |= names
         names = {
@@ -82,18 +84,18 @@ def _learned(spec: MonitorSpec, parsed: Parsed) -> set[str]:
             for name, expression in parsed.items()
             if spec.signals[name].is_derived and name not in found and expression.names & found
         }
-    return found - spec.danger.keys()
+    return found - spec.learned_score.keys()
 
 
 def _misfits(
-    spec: MonitorSpec, section: DangerSpec, fit: DangerFit, moments: int
+    spec: MonitorSpec, section: LearnedScoreSpec, fit: LearnedScoreFit, moments: int
 ) -> Iterator[ConfigError]:
     """Yield in what a fit is not the one that the monitor file asks for."""
     signs = [section.directions.get(signal) for signal in fit.signals]
     directions = tuple(0 if sign is None else DIRECTIONS[sign] for sign in signs)
     missing = [signal for signal in fit.signals if signal not in spec.signals]
     asked = spec.properties.get(section.property)
-    theirs = (fit.formula.split(), fit.horizon, fit.paper_counting)
+    theirs = (fit.formula.split(), fit.horizon, fit.probguard_step_count)
     pairs = [
         ("for", fit.foresees, section.property, fit.foresees != section.property),
         (
@@ -106,7 +108,7 @@ def _misfits(
         ("directions", fit.directions, directions, fit.directions != directions),
     ]
     if asked is not None:
-        ours = (asked.formula.split(), asked.horizon, asked.paper_counting)
+        ours = (asked.formula.split(), asked.horizon, asked.probguard_step_count)
         horizon = "unbounded" if math.isinf(fit.horizon) else f"{fit.horizon:g}"
         said = f"{fit.formula!r} within {horizon}"
         pairs.append(("for", said, "another formula, horizon or counting", ours != theirs))
@@ -114,6 +116,6 @@ def _misfits(
         if differs:
             yield ConfigError(
                 f"the model has a fit with {before}, the monitor file says {now}",
-                key=f"danger.{fit.name}.{key}",
+                key=f"learned_score.{fit.name}.{key}",
                 accepted="what it was fitted with; or learn again",
             )

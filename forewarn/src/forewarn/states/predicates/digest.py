@@ -12,7 +12,7 @@ from forewarn.states.predicates.maps import shape_content
 
 if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec
-    from forewarn.states.danger.fit import DangerFit
+    from forewarn.states.danger.fit import LearnedScoreFit
 
 
 class Conditions(NamedTuple):
@@ -28,7 +28,7 @@ def digest(
     parsed: Mapping[str, Expression],
     conditions: Conditions,
     action: Expression | None,
-    fitted: Sequence[DangerFit] = (),
+    fitted: Sequence[LearnedScoreFit] = (),
 ) -> str:
     """Hash what the counts depend on: not properties, thresholds, units or descriptions.
 
@@ -42,8 +42,8 @@ def digest(
         Its conditions, those of formulas included.
     action : Expression or None
         What names the action that is done.
-    fitted : sequence of DangerFit
-        Danger scores.
+    fitted : sequence of LearnedScoreFit
+        Learned scores.
     """
     predicates, terminals, phases = conditions
     actions = {} if action is None else {"action": action}
@@ -60,7 +60,7 @@ def digest(
         "constraints": [c.model_dump(exclude_unset=True) for c in spec.constraints],
         "phases": {key: normal_form(e) for key, e in phases.items()},
         **{key: normal_form(e) for key, e in actions.items()},
-        **({"danger": _danger(spec, scores)} if spec.danger else {}),
+        **({"learned_score": _danger(spec, scores)} if spec.learned_score else {}),
     }
     text = json.dumps(content, sort_keys=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -70,7 +70,7 @@ def _used(
     spec: MonitorSpec,
     parsed: Mapping[str, Expression],
     groups: Iterable[Mapping[str, Expression]],
-    scores: Mapping[str, DangerFit],
+    scores: Mapping[str, LearnedScoreFit],
 ) -> list[str]:
     """Return the signals that expressions and scores read, directly or through others, sorted."""
     used: set[str] = set()
@@ -85,11 +85,11 @@ def _used(
     return sorted(used)
 
 
-def _danger(spec: MonitorSpec, scores: Mapping[str, DangerFit]) -> dict[str, object]:
+def _danger(spec: MonitorSpec, scores: Mapping[str, LearnedScoreFit]) -> dict[str, object]:
     """Return what is fitted; of what is not, what the monitor file says."""
     return {
         name: scores[name].digest if name in scores else section.model_dump(mode="json")
-        for name, section in spec.danger.items()
+        for name, section in spec.learned_score.items()
     }
 
 

@@ -7,14 +7,14 @@ from forewarn.learning.estimates.problem import Floats, Problem, Sample, Setting
 STRENGTHS = (3000.0, 1000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0)
 
 
-class Counted:
+class Frequency:
     """The share itself.
 
     The share over all product states counts as one visit more: nothing that was counted once is
     certain.
     """
 
-    name = "counted"
+    name = "frequency"
 
     def settings(self, problem: Problem) -> tuple[Setting, ...]:
         """Return that there is nothing to choose."""
@@ -29,10 +29,10 @@ class Counted:
         return ""
 
 
-class Shrunk:
+class Bayes:
     """The share, to which the chain's risk is added as so many visits."""
 
-    name = "shrunk"
+    name = "bayes"
 
     def settings(self, problem: Problem) -> tuple[Setting, ...]:
         """Return the strengths of the prior, in visits."""

@@ -19,10 +19,10 @@ STEPS = 60
 CLOSE = 1e-10
 
 
-class Pooled:
+class Logistic:
     """The additive model; a setting is a ridge, and how many predicates a term has at most."""
 
-    name = "pooled"
+    name = "logistic"
 
     def settings(self, problem: Problem) -> tuple[Setting, ...]:
         """Return the ridges, first without and then with pairs."""

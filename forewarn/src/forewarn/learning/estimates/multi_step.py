@@ -15,10 +15,10 @@ from forewarn.learning.estimates.problem import Floats, Problem, Sample, Setting
 PRIORS = (100.0, 10.0, 1.0)
 
 
-class Lagged:
-    """The lagged chain; a setting is a lag in ticks, and the weight of the chain in steps."""
+class MultiStep:
+    """A chain of longer steps; a setting is a lag in ticks, and the weight of the plain chain."""
 
-    name = "lagged"
+    name = "multi_step"
 
     def settings(self, problem: Problem) -> tuple[Setting, ...]:
         """Return the lags that were counted."""
