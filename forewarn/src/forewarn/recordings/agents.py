@@ -27,6 +27,7 @@ from typing import Any
 
 from forewarn.errors import RecordingError
 from forewarn.recordings.agent_calls import ACCEPTED, Run, WrongRunError, key_of_calls, parse_run
+from forewarn.recordings.agent_logs import log_runs
 from forewarn.recordings.agent_steps import Progress, bounded
 from forewarn.recordings.interface import Sample
 from forewarn.recordings.traces import BOM, LONGEST, JsonTrace, decoder, open_text
@@ -52,6 +53,8 @@ def _holds_runs(path: Path, changed_ns: int, size: int) -> bool:
     del changed_ns, size
     empty = False
     try:
+        if log_runs(path) is not None:
+            return True
         for record in islice(_first_records(path), MOST_LOOKED_AT):
             key = key_of_calls(record) if isinstance(record, dict) else None
             if key is None:
@@ -96,6 +99,10 @@ class AgentTrace(JsonTrace):
     _is_list = False
 
     def _records(self) -> Iterator[tuple[int, Any]]:
+        runs = self._of_log()
+        if runs is not None:
+            yield from ((1, run) for run in runs)
+            return
         texts = self._texts()
         first = next(texts, None)
         if first is None:
@@ -112,6 +119,13 @@ class AgentTrace(JsonTrace):
             if length > LONGEST:
                 raise self._error(first[0], f"the list is longer than {LONGEST} characters")
         yield from self._listed("".join(parts), first[0])
+
+    def _of_log(self) -> list[dict[str, Any]] | None:
+        """Return the runs of a framework's log; None if the file is none, or cannot be read."""
+        try:
+            return log_runs(self.path)
+        except (ValueError, OSError, EOFError, RecursionError, *UNPACKING):
+            return None  # whoever reads line by line says what is wrong
 
     def _listed(self, text: str, line: int) -> Iterator[tuple[int, Any]]:
         """Yield the elements of a list; where its end is missing, those that are whole."""
