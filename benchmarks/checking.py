@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from benchmarks._harness import LEAST, Cell, Table, Target, run, take_turns
-from forewarn.checking.credible import Question, credible_tables
+from forewarn.checking.credible import RiskQuery, credible_tables
 from forewarn.checking.labels import ENDED
 from forewarn.checking.numeric import risk_table
 from forewarn.checking.product import product_graph
@@ -251,7 +251,7 @@ def alone(turns: int) -> list[tuple[Cell, ...]]:
             name = f"{n:,} states learned with the defaults, {span(horizon)}"
             rows.append((name, timed.seconds * 1e3, Target(5.0) if n == 64 else None))
             if n == 64 and horizon != 5000:
-                question = Question(automaton, classes, horizon)
+                question = RiskQuery(automaton, classes, horizon)
                 (timed,) = take_turns(
                     lambda m=model, q=question: credible_tables(m, [q]), turns=turns
                 )

@@ -25,7 +25,7 @@ from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.learning.observing import wanted_types
 from forewarn.learning.pipeline import learn, shard_of
-from forewarn.learning.shard_key import Question
+from forewarn.learning.shard_key import ShardQuery
 from forewarn.logic.specification import compile_spec
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.loading import load_fitting, make_monitor
@@ -141,7 +141,7 @@ class Replayer:
     def learned(self) -> int:
         """Count the transitions of all recordings."""
         for bag in self.bags:
-            shard_of(bag, Question(self.spec, self.abstraction), None, None)
+            shard_of(bag, ShardQuery(self.spec, self.abstraction), None, None)
         return 0
 
 

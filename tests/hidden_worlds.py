@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit, ndtri
 
-from forewarn.checking.credible import Question
+from forewarn.checking.credible import RiskQuery
 from forewarn.checking.labels import label_states
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
@@ -176,4 +176,4 @@ def problem_of(recorded: Recorded) -> Problem:
         shards=tuple(shards),
     )
     classes = label_states(SPEC.automata[0], model.vocabulary, model.states)
-    return Problem(model, Question(SPEC.automata[0], classes, HORIZON), JUDGED)
+    return Problem(model, RiskQuery(SPEC.automata[0], classes, HORIZON), JUDGED)

@@ -27,7 +27,7 @@ from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.file import dump_model, load_model, parse_model, save_model
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.recordings.registry import open_recording
 from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Abstraction
@@ -306,7 +306,7 @@ class StateSpaceContract:
                 on_verdict=lambda said: lines.append(verdict_line(said, monitor)),
             )
         assert run.lanes.names == (*self.space.present, *self.space.terminals)
-        watch = Watch(compiled, loaded, {})
+        watch = LiveSession(compiled, loaded, {})
         for tick, text in enumerate(paths[0].read_text().splitlines()):
             row = json.loads(text)
             watch.accept("", watch.session.clock.time_ns(tick), row)

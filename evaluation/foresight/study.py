@@ -36,7 +36,7 @@ from evaluation.harness.command import command
 from evaluation.harness.page import Row, between, publish, rounded, shown
 from evaluation.harness.runs import Pass, forewarn, pass_over, recordings_in, risk_traces
 from evaluation.study import rivals
-from forewarn.assessment.comparison import Contender, Judged, compare
+from forewarn.assessment.comparison import Contender, ContenderScores, compare
 from forewarn.assessment.episodes import AlertRule, scored_run
 from forewarn.assessment.replay import Replaying, replay
 from forewarn.logic.specification import CompiledSpec
@@ -255,7 +255,7 @@ def figures(
     }
 
 
-def _row(one: Judged, other: Judged) -> dict[str, Any]:
+def _row(one: ContenderScores, other: ContenderScores) -> dict[str, Any]:
     found = one.calibration
     return {
         "name": one.name,
@@ -268,7 +268,7 @@ def _row(one: Judged, other: Judged) -> dict[str, Any]:
     }
 
 
-def ahead(judged: Sequence[Judged]) -> list[str]:
+def ahead(judged: Sequence[ContenderScores]) -> list[str]:
     """Return who leads the first one: by Holm's correction over all, or by more than `MARGIN`.
 
     The probability of a difference that is none is that of a normal one with the interval's width.

@@ -13,7 +13,7 @@ from forewarn.logic.specification import CompiledSpec
 from forewarn.messages.definitions import MessageType, installed_message_type
 from forewarn.models.counts import CountModel
 from forewarn.monitoring.intervention import Request
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.policy import RESTING, Level, PolicyState, Rules, decide
 from monitor_node.actuators.interface import NOTHING, Demand, demand_of
 
@@ -33,17 +33,17 @@ def moving(request: Request | None) -> Demand:
 
 
 class Library:
-    """The monitor through the library: the same `Watch` that the node drives.
+    """The monitor through the library: the same `LiveSession` that the node drives.
 
     The mode of the monitor file is `act`. Without a model it acts once a rule is broken, and knows
-    of nothing before. Policies are what `Watch.set_policy` takes for each property.
+    of nothing before. Policies are what `LiveSession.set_policy` takes for each property.
     """
 
     def __init__(
         self, compiled: CompiledSpec, model: CountModel | None, policies: Policies | None = None
     ) -> None:
         types = installed_types(compiled.spec)
-        self.watch, self._topics = Watch(compiled, model, types), types.keys()
+        self.watch, self._topics = LiveSession(compiled, model, types), types.keys()
         self.policies = policies or {}
 
     def begin(self) -> None:

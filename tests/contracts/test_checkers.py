@@ -17,7 +17,7 @@ from scipy import sparse
 from small_chains import bounded_response
 
 from forewarn.checking import numeric, storm
-from forewarn.checking.credible import Question, credible_tables
+from forewarn.checking.credible import RiskQuery, credible_tables
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED
 from forewarn.checking.sound import sound_table
@@ -187,6 +187,6 @@ class TestCredible(CheckerContract):
     """Bounds from the posterior."""
 
     def table(self, case: Case) -> RiskTable:
-        question = Question(case.automaton, case.classes, case.horizon)
+        question = RiskQuery(case.automaton, case.classes, case.horizon)
         (found,) = credible_tables(case.model, [question], samples=20)
         return found

@@ -17,7 +17,7 @@ from evaluation.foresight.study import ahead, question_of
 from evaluation.harness.classifiers import LAGS, Floats, logistic, with_history
 from evaluation.harness.runs import Pass, pass_over
 from evaluation.study.rivals import SCENARIOS
-from forewarn.assessment.comparison import Estimate, Judged
+from forewarn.assessment.comparison import ContenderScores, Estimate
 from forewarn.assessment.tradeoff import Point
 from tests.evaluation.falls import write_monitor, write_run
 
@@ -45,10 +45,10 @@ def test_logistic_regression_knows_what_is_far_and_what_is_unknown() -> None:
     assert near > 0.9 and middle < 0.1 and far < 0.1 and unknown < 0.1
 
 
-def judged(name: str, **differences: Estimate) -> Judged:
+def judged(name: str, **differences: Estimate) -> ContenderScores:
     """Return a contender of whom only its differences are told."""
     one = Estimate(0.5, 0.4, 0.6)
-    return Judged(
+    return ContenderScores(
         name,
         one,
         None,

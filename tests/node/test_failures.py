@@ -21,7 +21,7 @@ from small_world import GATED, MONITOR
 from forewarn.assessment.record_replay import replay_record
 from forewarn.monitoring.carried import TablePacker
 from forewarn.monitoring.evaluate import EvaluatedTick, TickResult
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.session_events import Mute
 from forewarn.recordings.registry import open_recording
 from forewarn_ros.lifecycle import make_executor
@@ -121,7 +121,7 @@ def test_a_tick_that_fails_is_an_error_until_one_succeeds(
         raise ZeroDivisionError("by accident")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Watch, "evaluate", broken)
+        patch.setattr(LiveSession, "evaluate", broken)
         probe.wait_for_status("node", "ERROR", "a tick failed: ZeroDivisionError: by accident")
         # What a diagnostic graph watches: silence about a stop is no sign of life.
         probe.wait_for_status("intervention", "ERROR", "a tick failed")
@@ -155,9 +155,9 @@ def test_a_tick_that_cannot_be_published_is_read_once(
         raise RuntimeError("the middleware refuses it")
 
     read: list[int] = []
-    commit = Watch.commit
+    commit = LiveSession.commit
 
-    def counted(watch: Watch, evaluated: EvaluatedTick) -> TickResult:
+    def counted(watch: LiveSession, evaluated: EvaluatedTick) -> TickResult:
         read.append(evaluated.result.verdict.tick)
         return commit(watch, evaluated)
 
@@ -166,7 +166,7 @@ def test_a_tick_that_cannot_be_published_is_read_once(
     node.trigger_activate()
     probe.wait(lambda: probe.risks, "a tick")
     assert node.runtime is not None
-    monkeypatch.setattr(Watch, "commit", counted)
+    monkeypatch.setattr(LiveSession, "commit", counted)
     with monkeypatch.context() as patch:
         patch.setattr(node.runtime.outputs.risk, "publish", broken)
         probe.wait_for_status("node", "ERROR", "the middleware refuses it")

@@ -16,7 +16,7 @@ from forewarn.messages.definitions import installed_message_type
 from forewarn.models.counts import CountModel
 from forewarn.models.file import load_model, save_model
 from forewarn.monitoring.build import compile_for, compile_spec, with_estimates
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.states.danger.fit import Ensemble, LearnedScoreFit, lags_of
 
 pytestmark = pytest.mark.ros
@@ -83,7 +83,7 @@ def test_what_is_published_is_what_is_computed_offline(model: tuple[Path, CountM
     assert estimate.chosen == "bayes", estimate.reason
     compiled = compile_for(load_spec(config), counts)
     kinds = {topic: installed_message_type(kind) for topic, kind in TYPES.items()}
-    watch = Watch(compiled, counts, kinds)
+    watch = LiveSession(compiled, counts, kinds)
     slot = watch.monitor.abstraction.signals.index("nearing")
     changes = {"config": str(config), "model": str(config.parent / "model.json")}
     scores, risks = set(), []

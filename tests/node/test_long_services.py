@@ -16,7 +16,7 @@ from rclpy.parameter import Parameter
 
 from forewarn.models.counts import Provenance
 from forewarn.models.file import load_model, save_model
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn_ros.lifecycle import make_executor
 from monitor_node.apart import MEGABYTE
 from monitor_node.node import MonitorNode
@@ -84,14 +84,14 @@ def held(
 ) -> Iterator[Held]:
     """Return a monitor under each executor."""
     monitor = Held(probe, world, request.param)
-    build = Watch.build
+    build = LiveSession.build
 
-    def wait(watch: Watch, model: Any) -> Any:
+    def wait(watch: LiveSession, model: Any) -> Any:
         monitor.begun.set()
         monitor.released.wait()
         return build(watch, model)
 
-    monkeypatch.setattr(Watch, "build", wait)
+    monkeypatch.setattr(LiveSession, "build", wait)
     yield monitor
     monitor.released.set()
     monitor.node.trigger_shutdown()

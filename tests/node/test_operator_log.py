@@ -12,7 +12,7 @@ from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
 from forewarn.states.vocabulary import Observation
-from monitor_node.operator_log import Teller
+from monitor_node.operator_log import OperatorLog
 
 
 class Log:
@@ -54,7 +54,7 @@ def asked(action: str, number: int = 1, reason: str = "why", *, active: bool = T
 
 
 def test_an_intervention_is_told_when_it_begins_changes_and_ends(log: Log) -> None:
-    teller = Teller(log)
+    teller = OperatorLog(log)
     for action in ("WARN", "WARN", "COMFORTABLE_STOP", "COMFORTABLE_STOP", NO_ACTION):
         teller.tell(outcome(request=asked(action)))
     teller.tell(outcome())
@@ -68,12 +68,12 @@ def test_an_intervention_is_told_when_it_begins_changes_and_ends(log: Log) -> No
 
 
 def test_nothing_is_over_that_never_began(log: Log) -> None:
-    Teller(log).request(asked(NO_ACTION, 0, "the monitor was activated"))
+    OperatorLog(log).request(asked(NO_ACTION, 0, "the monitor was activated"))
     assert not log.lines
 
 
 def test_every_breach_is_told_once(log: Log) -> None:
-    teller = Teller(log)
+    teller = OperatorLog(log)
     for violated in (["brake"], [], ["brake", "red_light"]):
         teller.tell(outcome(*violated))
         teller.tell(outcome(*violated, counted=False))  # the automaton has started again

@@ -11,21 +11,21 @@ from small_world import DISTANCE, MONITOR, ODOMETRY, TYPES, serialized
 from forewarn.config.file import load_spec
 from forewarn.logic.specification import compile_spec
 from forewarn.messages.definitions import installed_message_type
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from monitor_node.explaining import explain
 from monitor_node.readings import ages_at, seen_at
 
 START_NS = 1_700_000_000 * 10**9
 
 
-def watching(folder: Path, text: str) -> Watch:
+def watching(folder: Path, text: str) -> LiveSession:
     file = folder / "monitor.yaml"
     file.write_text(text)
     types = {topic: installed_message_type(name) for topic, name in TYPES.items()}
-    return Watch(compile_spec(load_spec(file)), None, types)
+    return LiveSession(compile_spec(load_spec(file)), None, types)
 
 
-def explained_ages(watch: Watch, tick: int) -> dict[str, float]:
+def explained_ages(watch: LiveSession, tick: int) -> dict[str, float]:
     result = watch.tick(tick)
     found = explain(watch.monitor, result.verdict, ages_at(watch, result.verdict), result.rows[0])
     return dict(zip(found.signals, found.ages, strict=True))

@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from typing import NamedTuple
 
 from forewarn.config.black_box import BlackBoxSpec
-from forewarn.monitoring.black_box import BlackBox, Kept, Moment
+from forewarn.monitoring.black_box import BlackBox, Kept, LogEntry
 from forewarn.monitoring.incident_file import IncidentFolder
 from forewarn.recordings.registry import open_recording
 from forewarn.recordings.writing import string_cdr
@@ -33,7 +33,7 @@ class Box(NamedTuple):
         """Give a message of 20 kB that cannot be packed."""
         text = os.urandom(10_000).hex()
         time_ns = BEGIN + number * STEP
-        moment = Moment(time_ns, kind, "brake", 0.75, f"{kind} {number}") if kind else None
+        moment = LogEntry(time_ns, kind, "brake", 0.75, f"{kind} {number}") if kind else None
         payload = string_cdr(text)
         kept = Kept(time_ns, "/a", "std_msgs/msg/String", payload, len(payload), moment)
         self.box.keep(kept)

@@ -15,7 +15,7 @@ from forewarn.files.journal import JournalFile
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.checkpoint import remember
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn_ros.status import Severity, Status
 from monitor_node.journal import FORMAT, Journal
 
@@ -28,9 +28,9 @@ properties: {rule: {formula: "always(pa implies eventually[0:0.5](pb))", horizon
 """
 
 
-def watch(tick: int | None = None, a: float = 0.0) -> Watch:
+def watch(tick: int | None = None, a: float = 0.0) -> LiveSession:
     """Return a monitor, be it after one tick."""
-    found = Watch(compile_spec(parse_spec(parse_document(TEXT))), None, {})
+    found = LiveSession(compile_spec(parse_spec(parse_document(TEXT))), None, {})
     if tick is not None:
         found.accept("", tick * 100_000_000, {"a": a, "b": 0.0})
         found.tick(tick)
@@ -168,7 +168,7 @@ def test_an_orderly_end_before_the_first_tick_keeps_mutes_alone(
     before.mute(["rule"], 60.0, "works")
     Journal(path, 2.0).keep(before, ["nav2"])
     assert Journal(path, 2.0).left.memory["pending"]  # type: ignore[union-attr]
-    idler = Watch(
+    idler = LiveSession(
         compile_spec(parse_spec(parse_document(TEXT.replace("0:0.5", formula)))), None, {}
     )
     journal = Journal(path, 2.0, ["nav2"])
@@ -191,14 +191,14 @@ ACTING = TEXT.replace("horizon: 1.0", "horizon: 1.0, thresholds: {act: 0.3}, ent
 ACTING += "mode: act\n"
 
 
-def acting(text: str = ACTING, rate: Any = 10.0) -> Watch:
+def acting(text: str = ACTING, rate: Any = 10.0) -> LiveSession:
     """Return a monitor that alerts while `a` is 1 and `b` is 0."""
     compiled = compile_spec(parse_spec(parse_document(text)))
     counter = TransitionCounter(compiled.abstraction.vocabulary)
     for number in range(100):
         counter.add(number, number // 50)
     model = build_model(counter, rate=rate, digest=compiled.abstraction.digest)
-    return Watch(compiled, model, {})
+    return LiveSession(compiled, model, {})
 
 
 def left_alerting(path: Path, text: str = ACTING, rate: Any = 10.0) -> None:

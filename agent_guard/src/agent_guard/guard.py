@@ -23,7 +23,7 @@ from agent_guard.record import StepRecord
 from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, REPLAN
 from forewarn.errors import ForewarnError
 from forewarn.monitoring.loading import load_fitting
-from forewarn.monitoring.proposals import Judge, Judgement, Standing
+from forewarn.monitoring.proposals import Judge, Judgement, RuleState
 from forewarn.recordings.agent_calls import Call
 from forewarn.recordings.agent_chats import split
 from forewarn.recordings.agent_steps import text_of_result
@@ -172,7 +172,7 @@ class Guard:
         if failed is None:
             failed = says_failed(result)
         progress = state.standing.progress.answered(text, failed, call=call)
-        return RunState(Standing(progress, *state.standing[1:]), *state[1:])
+        return RunState(RuleState(progress, *state.standing[1:]), *state[1:])
 
     def close(
         self, state: RunState, run: str, context: Mapping[str, Any] = NOTHING
@@ -340,7 +340,7 @@ class Guard:
         return Judged(decision, made, _refused(state, decision), found.values)
 
     def _replaced(
-        self, standing: Standing, decision: Decision, found: Judgement, context: Mapping[str, Any]
+        self, standing: RuleState, decision: Decision, found: Judgement, context: Mapping[str, Any]
     ) -> tuple[Decision, Judgement]:
         """Look for a call to make instead; where there is none that passes, the model is told."""
         assert self.judge is not None

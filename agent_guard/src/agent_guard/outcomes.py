@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from agent_guard.decisions import Decision, Proposal
 from forewarn.errors import InputError
-from forewarn.monitoring.proposals import Standing
+from forewarn.monitoring.proposals import RuleState
 
 NOTHING: Mapping[str, Any] = {}
 
@@ -21,7 +21,7 @@ class RunState(NamedTuple):
 
     Attributes
     ----------
-    standing : Standing or None
+    standing : RuleState or None
         What the rules remember; None where the guard could not be opened.
     refused : int
         Calls that were given back to the model since the user spoke last.
@@ -31,7 +31,7 @@ class RunState(NamedTuple):
         Which messages of the user are part of the task, where they have names.
     """
 
-    standing: Standing | None
+    standing: RuleState | None
     refused: int = 0
     stopped: str = ""
     heard: tuple[str, ...] = ()

@@ -23,7 +23,7 @@ from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.footprint import MOST_COUNTED
 from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.live_anomaly import Detector
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.step import Monitor
 from forewarn.threads import in_background
@@ -88,13 +88,13 @@ class BackgroundBounds:
 
     Parameters
     ----------
-    watch : Watch
+    watch : LiveSession
         The monitor without bounds.
     model : CountModel
         Its model.
     """
 
-    def __init__(self, watch: Watch, model: CountModel) -> None:
+    def __init__(self, watch: LiveSession, model: CountModel) -> None:
         self._watch = watch
         self._model = model
         self._solved = in_background("bounds", lambda: watch.build(model))
@@ -164,7 +164,7 @@ def open_watch(
     *,
     background: bool,
     detector: Detector | None = None,
-) -> tuple[Watch, BackgroundBounds | None]:
+) -> tuple[LiveSession, BackgroundBounds | None]:
     """Return a monitor, and what computes its bounds if that is left to the background.
 
     Only credible bounds are: sound ones may turn out to be impossible, which has to be known when
@@ -177,8 +177,8 @@ def open_watch(
         or spec.bounds.kind != "credible"
         or are_compared(compiled.spec)
     ):
-        return Watch(compiled, model, types, external, detector=detector), None
-    watch = Watch(compiled, model, types, external, bounds=False, detector=detector)
+        return LiveSession(compiled, model, types, external, detector=detector), None
+    watch = LiveSession(compiled, model, types, external, bounds=False, detector=detector)
     return watch, BackgroundBounds(watch, model)
 
 
@@ -190,7 +190,7 @@ class BackgroundLearning:
 
     Parameters
     ----------
-    watch : Watch
+    watch : LiveSession
         The monitor.
     model : CountModel
         Counts to begin with.
@@ -204,7 +204,7 @@ class BackgroundLearning:
 
     def __init__(
         self,
-        watch: Watch,
+        watch: LiveSession,
         model: CountModel,
         save_to: Path | None,
         ready: Callable[[CountModel, Monitor], Use],

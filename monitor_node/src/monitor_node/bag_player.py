@@ -26,7 +26,7 @@ from forewarn_ros.process import WAKE, Interrupt, middleware
 from monitor_node.acknowledgement import prompt_acknowledgements
 from monitor_node.conversions import Arrivals, ClockMessage, RiskArray, String
 from monitor_node.inputs import ARRIVALS
-from monitor_node.lockstep import Announced, Grounds, LockStep, Pace, Step, timeline
+from monitor_node.lockstep import Announced, LockStep, Pace, Rationale, Step, timeline
 from monitor_node.message_types import TypeNotInstalledError, message_class
 from monitor_node.outputs import KEPT_EVENTS
 from monitor_node.parameters import PLAYER_PARAMETERS, declare
@@ -201,7 +201,7 @@ class BagPlayer(SimulatedTime):
                     again()
             self._serve(0.1)
 
-    def _meet_monitor(self, *, lockstep: bool) -> Grounds:
+    def _meet_monitor(self, *, lockstep: bool) -> Rationale:
         """Wait until the monitor is active and listens to all that it wants of the recording."""
         reminder = Reminder(self.get_logger().info, PATIENCE)
         while self._announced.grounds is None:

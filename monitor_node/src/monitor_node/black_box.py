@@ -13,12 +13,12 @@ from forewarn.monitoring.black_box import (
     REQUEST,
     BlackBox,
     Kept,
-    Moment,
+    LogEntry,
     Observer,
 )
 from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.incident_file import IncidentFolder
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.record import ANOMALY_TYPE, RISK_TYPE, Names
 from forewarn.monitoring.session_events import Event
 from forewarn.signals.clock import NANOSECONDS, Clock
@@ -38,7 +38,7 @@ PATIENCE = 10.0
 """Seconds that the end of an activation waits for what is still to be written."""
 
 
-class Keeper:
+class BlackBoxRecorder:
     """Feeds a black box with all that the node takes in and publishes.
 
     Parameters
@@ -113,7 +113,7 @@ class Keeper:
         payload: bytes | Callable[[], bytes],
         *,
         latched: bool = False,
-        moment: Moment | None = None,
+        moment: LogEntry | None = None,
     ) -> None:
         size = OVERHEAD + (len(payload) if isinstance(payload, bytes) else OVERHEAD)
         self._newest_ns = max(self._newest_ns, time_ns)
@@ -152,7 +152,7 @@ class Keeper:
         payload = conversions.serialized(conversions.event(event))
         self._keep(max(time_ns, self._newest_ns), self._names.events, TEXT_TYPE, payload)
 
-    def _mark(self, moment: Moment) -> None:
+    def _mark(self, moment: LogEntry) -> None:
         log = functools.partial(conversions.log, moment, self._names.node)
         self._keep(
             moment.time_ns,
@@ -167,7 +167,7 @@ class Keeper:
         who, why = requester or "somebody", reason or "no reason given"
         self._flush(time_ns)
         said_of = f"asked for by {who}: {why}"
-        self._mark(Moment(max(time_ns, self._newest_ns), REQUEST, "", float("nan"), said_of))
+        self._mark(LogEntry(max(time_ns, self._newest_ns), REQUEST, "", float("nan"), said_of))
         return self.writer.path
 
     def advance(self, now_ns: int) -> None:
@@ -218,13 +218,13 @@ class Keeper:
 
 
 def open_keeper(
-    watch: Watch,
+    watch: LiveSession,
     names: Names,
     inputs: Inputs,
     extra: Callable[..., Inputs],
     files: Mapping[str, bytes],
     logger: Any,
-) -> Keeper | None:
+) -> BlackBoxRecorder | None:
     """Open the black box of an activation, if the monitor file has one.
 
     Parameters
@@ -257,7 +257,7 @@ def open_keeper(
     wanted = extra(topics=topics, told=False)
     wanted.open()
     logger.info(f"black box: {folder.path}: {spec.bound}")
-    return Keeper(spec, names, inputs, wanted, writer, watch.session.clock)
+    return BlackBoxRecorder(spec, names, inputs, wanted, writer, watch.session.clock)
 
 
 def own_topics(names: Names) -> frozenset[str]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from forewarn.monitoring.evaluate import EvaluatedTick
 from forewarn.monitoring.intervention import withdraw
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from monitor_node import conversions
 from monitor_node.grounds import GroundsFinder
 from monitor_node.inputs import Inputs
@@ -23,7 +23,7 @@ class Composed(NamedTuple):
     evaluated: EvaluatedTick
     risk: bytes
     request: Any
-    standing: conversions.Standing
+    standing: conversions.PublishedRequest
     anomaly: bytes | None = None
 
 
@@ -32,7 +32,7 @@ class Composer:
 
     Parameters
     ----------
-    watch : Watch
+    watch : LiveSession
         The monitor and its memory, which changes only when a tick is committed.
     inputs : Inputs
         Its topics.
@@ -47,12 +47,14 @@ class Composer:
         What was said last; None before anything was.
     """
 
-    def __init__(self, watch: Watch, inputs: Inputs, signature: conversions.Signature) -> None:
+    def __init__(
+        self, watch: LiveSession, inputs: Inputs, signature: conversions.Signature
+    ) -> None:
         self._watch = watch
         self._signature = signature
         self._risks = conversions.RiskMessages()
         self.grounds = GroundsFinder(watch, inputs)
-        self.standing: conversions.Standing | None = None
+        self.standing: conversions.PublishedRequest | None = None
 
     def compose(self, tick: int) -> Composed:
         """Evaluate a tick and put its messages together."""
@@ -61,7 +63,7 @@ class Composer:
         digest = "" if model is None else model.digest
         time_ns = result.verdict.time_ns
         request = result.request or withdraw(evaluated.memory.advisor, "nothing is asked for")
-        standing, signature = conversions.Standing.of(request), self._signature
+        standing, signature = conversions.PublishedRequest.of(request), self._signature
         said = None
         if result.request is not None or not standing.same(self.standing):
             grounds = self.grounds.of(evaluated, request)

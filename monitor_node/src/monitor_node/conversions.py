@@ -71,7 +71,7 @@ MODES = {Intervention.OBSERVE: OBSERVE, Intervention.ACT: ACT}
 ACTION_NAMES = {getattr(Intervention, name): name for name in ACTIONS}
 
 
-class Standing(NamedTuple):
+class PublishedRequest(NamedTuple):
     """What a monitor asks for, as both of its topics say it."""
 
     id: int
@@ -81,12 +81,12 @@ class Standing(NamedTuple):
     escape: Ways
 
     @classmethod
-    def of(cls, request: Request) -> Standing:
+    def of(cls, request: Request) -> PublishedRequest:
         """Return what a request asks for."""
         action = getattr(Intervention, request.action)
         return cls(request.id, action, request.active, request.speed_limit, request.escape)
 
-    def same(self, other: Standing | None) -> bool:
+    def same(self, other: PublishedRequest | None) -> bool:
         """Tell whether both ask for the same; a limit of NaN is none."""
         limits = self.speed_limit, math.nan if other is None else other.speed_limit
         equal = limits[0] == limits[1] or all(map(math.isnan, limits))
@@ -144,7 +144,7 @@ class RiskMessages:
         digest: str,
         rows: tuple[RiskRow, ...],
         signature: Signature,
-        standing: Standing,
+        standing: PublishedRequest,
     ) -> RiskArray:
         """Return the risk of all properties at one tick; valid until the next call."""
         message = self._message
@@ -165,7 +165,7 @@ class RiskMessages:
         return message
 
 
-class Grounds(NamedTuple):
+class Rationale(NamedTuple):
     """What an intervention rests on: the rule, signals, what would help, all in one sentence."""
 
     formula: str
@@ -174,7 +174,7 @@ class Grounds(NamedTuple):
     account: str
 
 
-NO_GROUNDS = Grounds("", (), "", "")
+NO_GROUNDS = Rationale("", (), "", "")
 
 
 def source(found: sources.Source) -> Source:
@@ -187,7 +187,7 @@ def source(found: sources.Source) -> Source:
 
 
 def intervention(
-    time_ns: int, request: Request, signature: Signature, grounds: Grounds = NO_GROUNDS
+    time_ns: int, request: Request, signature: Signature, grounds: Rationale = NO_GROUNDS
 ) -> Intervention:
     """Return what the planner is asked to do."""
     message = Intervention(
@@ -308,7 +308,7 @@ def event(happened: Event) -> String:
     return String(data=encode(happened))
 
 
-def log(moment: black_box.Moment, node: str) -> Log:
+def log(moment: black_box.LogEntry, node: str) -> Log:
     """Return what happened as a line of a log: Foxglove and rqt show where it lies in time."""
     level = {
         black_box.VIOLATION: Log.ERROR,

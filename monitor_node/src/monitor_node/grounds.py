@@ -5,10 +5,10 @@ from __future__ import annotations
 from forewarn.config.actions import NO_ACTION
 from forewarn.monitoring.evaluate import EvaluatedTick
 from forewarn.monitoring.intervention import Request
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.sources import Lapses, Remedies, account, sources_of
 from forewarn.monitoring.verdict import Verdict
-from monitor_node.conversions import NO_GROUNDS, Grounds
+from monitor_node.conversions import NO_GROUNDS, Rationale
 from monitor_node.inputs import Inputs
 
 
@@ -17,18 +17,18 @@ class GroundsFinder:
 
     Parameters
     ----------
-    watch : Watch
+    watch : LiveSession
         The monitor.
     inputs : Inputs
         Its topics.
     """
 
-    def __init__(self, watch: Watch, inputs: Inputs) -> None:
+    def __init__(self, watch: LiveSession, inputs: Inputs) -> None:
         self._watch = watch
         self._inputs = inputs
         self._lapses, self._remedies = Lapses(), Remedies()
 
-    def of(self, evaluated: EvaluatedTick, request: Request) -> Grounds:
+    def of(self, evaluated: EvaluatedTick, request: Request) -> Rationale:
         """Return what a request rests on."""
         if request.action == NO_ACTION:
             return NO_GROUNDS
@@ -45,7 +45,7 @@ class GroundsFinder:
         formula = self._watch.spec.properties[row.property].formula
         remedy = self._remedies.of(monitor, verdict, row)
         told = account(request, formula, found, remedy, monitor.clock)
-        return Grounds(formula, found, remedy, told)
+        return Rationale(formula, found, remedy, told)
 
     def after(self, verdict: Verdict) -> None:
         """Remember since when signals are unknown, after a tick."""

@@ -10,7 +10,7 @@ from queue import SimpleQueue
 
 from forewarn.config.black_box import said
 from forewarn.errors import ForewarnError
-from forewarn.monitoring.black_box import Kept, Moment
+from forewarn.monitoring.black_box import Kept, LogEntry
 from forewarn.monitoring.incident_file import IncidentFile, IncidentFolder
 
 CHECKED = 1 << 24
@@ -85,7 +85,7 @@ class IncidentWriter:
 
     # What the thread of the ticks calls
 
-    def begin(self, first: Moment, kept: Sequence[Kept], *, continued: bool) -> None:
+    def begin(self, first: LogEntry, kept: Sequence[Kept], *, continued: bool) -> None:
         """Begin an incident with what was kept."""
         path = self.folder.path_at(first.time_ns, self._given)
         self._given.add(path)
@@ -126,7 +126,7 @@ class IncidentWriter:
             except Exception as error:  # whatever it is, the next incident may succeed
                 self._fail(error)
 
-    def _begin(self, number: int, path: Path, first: Moment, about: Mapping[str, str]) -> None:
+    def _begin(self, number: int, path: Path, first: LogEntry, about: Mapping[str, str]) -> None:
         self._ended, self._begun = "", number
         try:
             self._prune(coming=self._step, files=1)

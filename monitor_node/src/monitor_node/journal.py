@@ -10,7 +10,7 @@ from forewarn.errors import ForewarnError, RecordingError
 from forewarn.files.journal import JournalFile
 from forewarn.monitoring.alerts import Alerts, Kept, parse_kept
 from forewarn.monitoring.checkpoint import asking, outdated, recall, remember
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.policy import Level
 from forewarn_ros.status import Severity, Status
 
@@ -113,7 +113,7 @@ class Journal:
         told, self.lost, self._left_alone = self.to_look_at, "", ()
         return told
 
-    def keep(self, watch: Watch, owing: Sequence[str]) -> None:
+    def keep(self, watch: LiveSession, owing: Sequence[str]) -> None:
         """Keep the present of a monitor; before its first tick, with the mutes of a former life."""
         memory = remember(watch)
         if self.left is not None and self.left.memory.get("key") == memory["key"]:
@@ -132,7 +132,7 @@ class Journal:
         if self._last is not None:
             self.write(*self._last)
 
-    def recall(self, watch: Watch, first: int) -> Mapping[str, Any] | None:
+    def recall(self, watch: LiveSession, first: int) -> Mapping[str, Any] | None:
         """Go on where a former life ended; return its memory, None if there was none.
 
         Of one that is too old, or ahead of the clock, only alerts that asked for something go on.
@@ -158,7 +158,7 @@ class Journal:
         return memory
 
     def _held(
-        self, watch: Watch, memory: Mapping[str, Any], first: int, error: ForewarnError
+        self, watch: LiveSession, memory: Mapping[str, Any], first: int, error: ForewarnError
     ) -> Mapping[str, Any]:
         """Go on with alerts alone where a memory is of no use, or raise why it is not."""
         self.recalled = f"nothing: {error}"
@@ -242,7 +242,7 @@ def carried_over(alerts: Alerts, journal: Journal | None, names: Collection[str]
 
 
 def take_up(
-    journal: Journal | None, watch: Watch, first: int, warn: Callable[[str], None]
+    journal: Journal | None, watch: LiveSession, first: int, warn: Callable[[str], None]
 ) -> Mapping[str, Any] | None:
     """Go on where a former life ended, and return its memory; warn of what cannot be recalled."""
     if journal is None:

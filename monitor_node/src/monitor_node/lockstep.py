@@ -34,7 +34,7 @@ from forewarn.signals.ticks import Grid
 from forewarn_ros.process import WAKE
 
 
-class Grounds(NamedTuple):
+class Rationale(NamedTuple):
     """What the monitor has announced.
 
     Attributes
@@ -55,7 +55,7 @@ class Announced:
 
     Attributes
     ----------
-    grounds : Grounds or None
+    grounds : Rationale or None
         What it said last when it was activated.
     started : int or None
         The tick at which it began, since `forget`.
@@ -64,7 +64,7 @@ class Announced:
     """
 
     def __init__(self) -> None:
-        self.grounds: Grounds | None = None
+        self.grounds: Rationale | None = None
         self.forget()
 
     def forget(self) -> None:
@@ -78,7 +78,7 @@ class Announced:
         match event:
             case Activate():
                 inputs = frozenset(event.inputs.values())
-                self.grounds = Grounds(clock_of(event.rate), event.settle_ns, inputs)
+                self.grounds = Rationale(clock_of(event.rate), event.settle_ns, inputs)
             case Start():
                 self.started = event.tick
             case ClockHeard():

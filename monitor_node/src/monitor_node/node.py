@@ -23,7 +23,7 @@ from forewarn.monitoring.anomaly_section import need_live_actions, open_detector
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_for
 from forewarn.monitoring.footprint import growing_parts, memory_bound
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.model_fit import check_model
 from forewarn.monitoring.record import SPEC_NAME, Names, RecordWriter
 from forewarn.monitoring.session_events import PolicyChange
@@ -42,12 +42,12 @@ from monitor_node import parameters
 from monitor_node.actuators.loading import Actuators, check_messages, named
 from monitor_node.apart import MEGABYTE, load_apart
 from monitor_node.background import BackgroundBounds, BackgroundLearning, open_watch
-from monitor_node.black_box import Keeper, open_keeper
+from monitor_node.black_box import BlackBoxRecorder, open_keeper
 from monitor_node.bond import Bond, check_bond
 from monitor_node.diagnosis import Lasting, mode_status, node_status, statuses
 from monitor_node.inputs import Inputs
 from monitor_node.journal import Journal, carried_over
-from monitor_node.operator_log import Teller
+from monitor_node.operator_log import OperatorLog
 from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer
 from monitor_node.policies import Policies
@@ -73,7 +73,7 @@ class MonitorNode(ReportingNode):
         parameters.declare(self, parameters.NODE_PARAMETERS)
         tell_unaddressed(self)
         tell_ignored(self, lambda name: not name.startswith(parameters.CONFIGURED))
-        self.watch: Watch | None = None
+        self.watch: LiveSession | None = None
         self.runtime: Runtime | None = None
         self._types: dict[str, MessageType] = {}
         self._model: CountModel | None = None
@@ -211,7 +211,7 @@ class MonitorNode(ReportingNode):
             self._outputs,
             record,
             self._warn,
-            Teller(self.get_logger()),
+            OperatorLog(self.get_logger()),
             self._actuators,
             self._journal,
         )
@@ -333,7 +333,7 @@ class MonitorNode(ReportingNode):
             topics[Names.of(self.get_fully_qualified_name()).external] = EXTERNAL_TYPE
         return topics
 
-    def _learning(self, watch: Watch, runtime: Runtime) -> BackgroundLearning | None:
+    def _learning(self, watch: LiveSession, runtime: Runtime) -> BackgroundLearning | None:
         if self._model is None or not watch.spec.learning.online:
             return None
 
@@ -376,7 +376,7 @@ class MonitorNode(ReportingNode):
         detector = None if self.watch is None else self.watch.monitor.detector
         return RecordWriter(target, names, self._spec_text, self._types, detector, self._rules)
 
-    def _open_black_box(self, watch: Watch, inputs: Inputs) -> Keeper | None:
+    def _open_black_box(self, watch: LiveSession, inputs: Inputs) -> BlackBoxRecorder | None:
         fixed = functools.partial(parameters.fixed_quality, self)
         extra = functools.partial(Inputs, self, depth=self._value("queue_depth"), fixed=fixed)
         files = {SPEC_NAME: self._spec_text.encode(), **self._rules}

@@ -20,7 +20,7 @@ class Logger(Protocol):
         """Log what somebody should look at."""
 
 
-class Teller:
+class OperatorLog:
     """Logs a line for every breach and strange run, and when an intervention begins or ends.
 
     Parameters

@@ -12,7 +12,7 @@ from rclpy.parameter import Parameter
 
 from forewarn.errors import ConfigError, ForewarnError
 from forewarn.monitoring.changed_policy import with_policies
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from monitor_node import parameters
 from monitor_node.background import are_compared
 
@@ -20,7 +20,7 @@ from monitor_node.background import are_compared
 class Owner(Protocol):
     """What is needed of the node."""
 
-    watch: Watch | None
+    watch: LiveSession | None
 
 
 class Policies:
@@ -48,7 +48,7 @@ class Policies:
         if self._is_posted:
             node.add_post_set_parameters_callback(self._use)
 
-    def declare(self, watch: Watch) -> None:
+    def declare(self, watch: LiveSession) -> None:
         """Declare the parameters of a monitor, and let those that a user has given prevail.
 
         Raises
@@ -113,7 +113,7 @@ class Policies:
         return parameters.policy_values(mine, mine.__getitem__)
 
 
-def changed_policies(watch: Watch) -> Mapping[str, dict[str, object]]:
+def changed_policies(watch: LiveSession) -> Mapping[str, dict[str, object]]:
     """Return the policy values of each property that differ from the monitor file."""
     found: dict[str, dict[str, object]] = {}
     for name, section in watch.spec.properties.items():

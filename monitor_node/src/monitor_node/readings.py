@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.sources import signal_ages
 from forewarn.monitoring.verdict import Verdict
 from forewarn.signals.clock import Clock
@@ -18,12 +18,12 @@ class Seen(NamedTuple):
     stamps_ns: list[int]
 
 
-def ages_at(watch: Watch, verdict: Verdict) -> list[int | None]:
+def ages_at(watch: LiveSession, verdict: Verdict) -> list[int | None]:
     """Return how old all signals were at the last tick, in nanoseconds; None if none has come."""
     return signal_ages(watch.monitor.abstraction, watch.session.feed.ages(verdict.tick))
 
 
-def seen_at(watch: Watch, clock: Clock, verdict: Verdict) -> Seen:
+def seen_at(watch: LiveSession, clock: Clock, verdict: Verdict) -> Seen:
     """Return signals, then predicates and terminal labels, as of the last tick."""
     abstraction, now_ns = watch.monitor.abstraction, verdict.time_ns
     ages, vocabulary = ages_at(watch, verdict), abstraction.vocabulary

@@ -12,7 +12,7 @@ from typing import Any
 from forewarn.errors import ForewarnError
 from forewarn.models.counts import CountModel
 from forewarn.monitoring.carried import PackedTables
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.record import Packed, RecordWriter
 from forewarn.monitoring.session_events import Event, Mute, PolicyChange, Start
 from forewarn.monitoring.step import Monitor
@@ -66,13 +66,15 @@ class Recording:
             written += 1
         del self._unwritten[:written]
 
-    def risk(self, due_ns: int, payload: bytes, watch: Watch, anomaly: bytes | None = None) -> None:
+    def risk(
+        self, due_ns: int, payload: bytes, watch: LiveSession, anomaly: bytes | None = None
+    ) -> None:
         """Write what was published about a tick, behind the messages that it rests on."""
         self.messages(due_ns)
         if self._writer is not None:
             self._try(self._writer.risk, due_ns, payload, watch.decided, anomaly)
 
-    def start(self, start: Start, watch: Watch) -> None:
+    def start(self, start: Start, watch: LiveSession) -> None:
         """Write that ticks begin, and what differs from the monitor file from there on."""
         tables = self.tables(watch.monitor, self._packed)
         if self._writer is None:

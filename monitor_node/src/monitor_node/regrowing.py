@@ -16,7 +16,7 @@ from forewarn.files.outputs import check_output, write_output
 from forewarn.learning.remembered import RememberedRuns
 from forewarn.models.file import check_replaceable, load_model
 from forewarn.monitoring.evaluate import TickResult
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from monitor_node.background import Recurring, shapes
 
 NICE = 10
@@ -52,7 +52,7 @@ class Regrowing:
 
     Parameters
     ----------
-    watch : Watch
+    watch : LiveSession
         The monitor.
     text : str
         Its monitor file.
@@ -69,7 +69,7 @@ class Regrowing:
 
     def __init__(
         self,
-        watch: Watch,
+        watch: LiveSession,
         text: str,
         paths: Grown,
         say: Callable[[str], object],

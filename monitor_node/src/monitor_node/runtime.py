@@ -17,7 +17,7 @@ from forewarn.monitoring.alerts import Alerts
 from forewarn.monitoring.carried import PackedTables
 from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.intervention import Request, withdraw
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.record import Packed, RecordWriter
 from forewarn.monitoring.session_events import (
     Activate,
@@ -32,11 +32,11 @@ from forewarn.signals.clock import NANOSECONDS
 from monitor_node import conversions
 from monitor_node.actuators.loading import Actuators
 from monitor_node.background import BackgroundBounds, BackgroundLearning
-from monitor_node.black_box import Keeper
+from monitor_node.black_box import BlackBoxRecorder
 from monitor_node.composing import Composed, Composer
 from monitor_node.inputs import Inputs
 from monitor_node.journal import Journal, take_up
-from monitor_node.operator_log import Teller
+from monitor_node.operator_log import OperatorLog
 from monitor_node.outputs import Outputs, deadline, lease
 from monitor_node.pacing import Pacer, Restart, Timing
 from monitor_node.readings import seen_at
@@ -52,7 +52,7 @@ class Runtime:
 
     Parameters
     ----------
-    watch : Watch
+    watch : LiveSession
         The monitor and its memory.
     pacer : Pacer
         The clock.
@@ -62,7 +62,7 @@ class Runtime:
         Where to write what happens.
     warn : callable
         Logs a line.
-    teller : Teller
+    teller : OperatorLog
         Logs what the monitor has found.
     actuators : Actuators or None
         What intervenes, if anything does.
@@ -72,13 +72,13 @@ class Runtime:
 
     def __init__(
         self,
-        watch: Watch,
+        watch: LiveSession,
         pacer: Pacer,
         inputs: Inputs,
         outputs: Outputs,
         record: RecordWriter | None,
         warn: Callable[[str], None],
-        teller: Teller,
+        teller: OperatorLog,
         actuators: Actuators | None = None,
         journal: Journal | None = None,
     ) -> None:
@@ -106,7 +106,7 @@ class Runtime:
         self.regrowing: Regrowing | None = None
         self.goals: Goals | None = None
         self.bounds: BackgroundBounds | None = None
-        self.black_box: Keeper | None = None
+        self.black_box: BlackBoxRecorder | None = None
         self.alerts = Alerts()
 
     def announce(self, time_ns: int) -> None:
@@ -336,7 +336,7 @@ class Runtime:
     def _request(self, time_ns: int, request: Request) -> None:
         message = conversions.intervention(time_ns, request, self.outputs.signature)
         self.outputs.intervention.publish(message)
-        self._composer.standing = conversions.Standing.of(request)
+        self._composer.standing = conversions.PublishedRequest.of(request)
         self._teller.request(request)
         if self.black_box is not None:
             self.black_box.intervention(time_ns, message)

@@ -17,7 +17,7 @@ from forewarn.config.actions import NO_ACTION
 from forewarn.errors import ForewarnError
 from forewarn.models.counts import CountModel
 from forewarn.monitoring import session_events
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.reasons import in_words
 from forewarn.monitoring.record import Packed
 from forewarn.monitoring.risk_rows import compared
@@ -48,7 +48,7 @@ LONGEST_TEXT, MOST_NAMES = 1000, 1000
 class Owner(Protocol):
     """What the services need of the node."""
 
-    watch: Watch | None
+    watch: LiveSession | None
     runtime: Runtime | None
 
     def model_loaded(self, model: CountModel) -> None:
@@ -103,7 +103,7 @@ class Services:
         for service in self._services:
             self._node.destroy_service(service)
 
-    def _answer(self, request: Any, response: Any, command: Callable[[Watch], str]) -> Any:
+    def _answer(self, request: Any, response: Any, command: Callable[[LiveSession], str]) -> Any:
         watch = self._owner.watch
         if watch is None:
             response.success, response.message = False, "the monitor is not configured"
@@ -130,7 +130,7 @@ class Services:
             self._owner.runtime.note(event)
 
     def _reset(self, request: Any, response: Any) -> Any:
-        def command(watch: Watch) -> str:
+        def command(watch: LiveSession) -> str:
             names = watch.reset(request.properties)
             self._note(session_events.Reset(names))
             return f"reset: {', '.join(names)}"
@@ -138,7 +138,7 @@ class Services:
         return self._answer(request, response, command)
 
     def _release(self, request: Any, response: Any) -> Any:
-        def command(watch: Watch) -> str:
+        def command(watch: LiveSession) -> str:
             response.released = list(watch.release(request.properties))
             self._note(session_events.Release(tuple(response.released), **_asker(request)))
             return f"released: {', '.join(response.released) or 'nothing alerted'}{_by(request)}"
@@ -146,7 +146,7 @@ class Services:
         return self._answer(request, response, command)
 
     def _mute(self, request: Any, response: Any) -> Any:
-        def command(watch: Watch) -> str:
+        def command(watch: LiveSession) -> str:
             duration = min(request.duration, watch.spec.mute_limit)
             if duration < request.duration and not request.reason.strip():
                 raise ForewarnError(
@@ -169,7 +169,7 @@ class Services:
         return self._answer(request, response, command)
 
     def _acknowledge(self, request: Any, response: Any) -> Any:
-        def command(watch: Watch) -> str:
+        def command(watch: LiveSession) -> str:
             runtime = self._owner.runtime
             if runtime is None:
                 raise ForewarnError("there is nothing to acknowledge: the monitor is not active")
@@ -191,7 +191,7 @@ class Services:
         return self._answer(request, response, command)
 
     def _list_alerts(self, request: Any, response: Any) -> Any:
-        def command(watch: Watch) -> str:
+        def command(watch: LiveSession) -> str:
             runtime = self._owner.runtime
             for name in request.properties:
                 if name not in watch.names:
@@ -210,7 +210,7 @@ class Services:
         return self._answer(request, response, command)
 
     def _save_incident(self, request: Any, response: Any) -> Any:
-        def command(_: Watch) -> str:
+        def command(_: LiveSession) -> str:
             runtime = self._owner.runtime
             if runtime is None or runtime.black_box is None or runtime.latest is None:
                 raise ForewarnError(
@@ -244,7 +244,7 @@ class Services:
         self._log(response)
         return response
 
-    async def _build(self, watch: Watch, path: str) -> Built:
+    async def _build(self, watch: LiveSession, path: str) -> Built:
         """Read in another process, solve and pack in another thread: ticks go on meanwhile."""
         most = self._node.get_parameter("model_limit").value * MEGABYTE
 
@@ -274,7 +274,7 @@ class Services:
         return found
 
     def _use(
-        self, watch: Watch, model: CountModel, monitor: Monitor, packed: Packed | None
+        self, watch: LiveSession, model: CountModel, monitor: Monitor, packed: Packed | None
     ) -> None:
         runtime = self._owner.runtime
         self._owner.model_loaded(model)

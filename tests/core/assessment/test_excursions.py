@@ -15,7 +15,7 @@ from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.monitoring.breach import Broken
 from forewarn.monitoring.build import compile_spec
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 
 TEXT = """
 rate: 10
@@ -34,7 +34,7 @@ def text_of(formula: str, clear: float) -> str:
 
 
 def watched(formula: str, letters: list[tuple[bool, bool]], clear: float = 0.3) -> Track:
-    watch = Watch(compile_spec(parse_spec(parse_document(text_of(formula, clear)))), None, {})
+    watch = LiveSession(compile_spec(parse_spec(parse_document(text_of(formula, clear)))), None, {})
     history, counted = History(watch.monitor), []
     for tick, (a, b) in enumerate(letters):
         watch.accept("", watch.session.clock.time_ns(tick), {"near": float(a), "stopped": float(b)})
@@ -107,7 +107,7 @@ def test_a_breach_lasts_while_the_same_obligation_would_be_violated(
 
 def test_a_breach_is_kept_while_nobody_knows() -> None:
     """Neither cleared nor counted anew, and no alert ends."""
-    watch = Watch(compile_spec(parse_spec(parse_document(text_of(NEVER, 0.3)))), None, {})
+    watch = LiveSession(compile_spec(parse_spec(parse_document(text_of(NEVER, 0.3)))), None, {})
     found = []
     for tick, near in enumerate([1.0, math.nan, math.nan, math.nan, math.nan, 1.0, 0.0, 0.0]):
         watch.accept("", watch.session.clock.time_ns(tick), {"near": near, "stopped": 0.0})

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from small_chains import given_chain
 
-from forewarn.checking.credible import PosteriorSampler, Question, credible_tables
+from forewarn.checking.credible import PosteriorSampler, RiskQuery, credible_tables
 from forewarn.checking.labels import ENDED
 from forewarn.checking.numeric import point_values, risk_table
 from forewarn.logic.automaton import Automaton
@@ -77,7 +77,7 @@ def test_chains_side_by_side_are_solved_like_each_alone(
 
 
 def test_the_same_model_gives_the_same_bounds(response: Response) -> None:
-    questions = [Question(response(3), CLASSES, 8), Question(response(2), CLASSES, None)]
+    questions = [RiskQuery(response(3), CLASSES, 8), RiskQuery(response(2), CLASSES, None)]
     once, again = (credible_tables(model(), questions) for _ in range(2))
     for one, other in zip(once, again, strict=True):
         assert one.lower is not None and other.lower is not None
@@ -90,7 +90,7 @@ def test_the_same_model_gives_the_same_bounds(response: Response) -> None:
 def test_bounds_hold_the_estimate_and_shrink_with_data(response: Response) -> None:
     widths = []
     for scale in (1, 10, 1000):
-        table = credible_tables(model(scale), [Question(response(3), CLASSES, 8)])[0]
+        table = credible_tables(model(scale), [RiskQuery(response(3), CLASSES, 8)])[0]
         assert table.lower is not None and table.upper is not None
         assert (table.lower <= table.values).all()
         assert (table.values <= table.upper).all()
@@ -117,7 +117,7 @@ def test_a_terminal_label_never_seen_is_still_possible() -> None:
         ("safe", "violated"),
     )
     classes = np.array([0, 0, 0, 0, 0, 1])
-    table = credible_tables(counted, [Question(never_end, classes, 10)])[0]
+    table = credible_tables(counted, [RiskQuery(never_end, classes, 10)])[0]
     assert (table.values[:5, 0] == 0).all()
     assert table.upper is not None
     assert (table.upper[:5, 0] > 0.01).all()
@@ -128,7 +128,7 @@ def test_without_smoothing_an_unseen_state_has_bounds_zero_to_one(response: Resp
     counts = counted.counts.toarray()
     counts[3] = 0
     counted = replace(counted, counts=sparse.csr_matrix(counts))
-    table = credible_tables(counted, [Question(response(3), CLASSES, 8)])[0]
+    table = credible_tables(counted, [RiskQuery(response(3), CLASSES, 8)])[0]
     assert table.lower is not None and table.upper is not None
     assert np.isnan(table.values[3, 0])
     assert (table.lower[3, 0], table.upper[3, 0]) == (0.0, 1.0)

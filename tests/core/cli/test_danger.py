@@ -23,7 +23,7 @@ from forewarn.messages.definitions import MessageType
 from forewarn.models.counts import CountModel
 from forewarn.models.file import load_model, save_model
 from forewarn.monitoring.build import build_monitor, compile_for
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.session import Session, run
@@ -165,7 +165,7 @@ def test_counts_of_what_it_was_fitted_to_give_no_sound_bounds(
         assert found["sound"] == sound and told in " ".join(found["notes"])
 
 
-def values_of(watch: Watch, path: Path, first: int, last: int) -> list[tuple[Any, ...]]:
+def values_of(watch: LiveSession, path: Path, first: int, last: int) -> list[tuple[Any, ...]]:
     found = []
     lines = path.read_text().splitlines()[first:last]
     for line in map(json.loads, lines):
@@ -187,7 +187,7 @@ def test_live_and_replayed_are_the_same_bits(world: Path, model: CountModel) -> 
     slot = monitor.abstraction.signals.index("ahead")
     scores = [verdict.values[slot] for verdict in verdicts]
     assert all(0 < score < 1 for score in scores) and len({*scores}) > 20
-    live = values_of(Watch(compiled, model, {}), path, 0, 400)
+    live = values_of(LiveSession(compiled, model, {}), path, 0, 400)
     assert [one[1][0] for one in live] == [v.properties[0].probability for v in verdicts]
     # What a tick leaves goes through JSON, and the rest is as if nothing had been between.
     state, rest = monitor.start(), []
@@ -216,10 +216,10 @@ def test_the_record_of_a_live_session_replays_to_the_same_bits(
     assert forewarn("learn", bags, "-c", config, "-o", file, "-j1").code == 0
     model = load_model(file)
     assert model.learned_score[0].moments
-    watch = Watch(compile_for(load_spec(config), model), model, {})
+    watch = LiveSession(compile_for(load_spec(config), model), model, {})
     with open_recording(corridor_run.held_out) as recording:
         types = {t: i.message_type for t, i in recording.topics.items() if i.message_type}
-        watch = Watch(compile_for(load_spec(config), model), model, types)
+        watch = LiveSession(compile_for(load_spec(config), model), model, types)
         path = tmp_path / "record.mcap"
         writer = RecordWriter(path, Names.of("/monitor"), config.read_text(), types)
         name, grid = writer.model(model), watch.monitor.clock
@@ -319,7 +319,7 @@ def test_a_score_tells_dangerous_moments_it_has_not_seen(world: Path, model: Cou
 
 def test_evidence_tells_what_pushes_the_score(world: Path, model: CountModel) -> None:
     compiled = compile_for(load_spec(world / "monitor.yaml"), model)
-    watch = Watch(compiled, model, {})
+    watch = LiveSession(compiled, model, {})
     told = []
     for path in sorted((world / "train").glob("*.jsonl"))[:4]:
         watch.end()

@@ -23,7 +23,7 @@ from forewarn.models.file import VERSION, load_model
 from forewarn.monitoring.build import build_monitor, compile_for
 from forewarn.monitoring.composition import Composition, Push, composition_of, risk_facts
 from forewarn.monitoring.composition import in_words as composition_in_words
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.reasons import explain_risk, in_words
 from forewarn.monitoring.sources import Remedies
 
@@ -119,7 +119,7 @@ def test_inspect_validate_and_explain_say_it_too(
 
 def test_what_explains_a_risk_tells_the_sum_that_it_is(folder: Path, model: Path) -> None:
     counts = load_model(model)
-    watch = Watch(compile_for(load_spec(folder / "monitor.yaml"), counts), counts, {})
+    watch = LiveSession(compile_for(load_spec(folder / "monitor.yaml"), counts), counts, {})
     monitor, remedies = watch.monitor, Remedies()
     assert monitor.model is not None
     compiled = monitor.properties[0]

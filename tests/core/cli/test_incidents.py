@@ -15,7 +15,7 @@ from forewarn.assessment.incidents import confirmed, read_incident, without_prev
 from forewarn.assessment.reliability import outcomes, predicted
 from forewarn.assessment.replay import Replaying, replay
 from forewarn.assessment.results import scored_runs
-from forewarn.monitoring.black_box import Kept, Moment
+from forewarn.monitoring.black_box import Kept, LogEntry
 from forewarn.monitoring.incident_file import IncidentFile, IncidentFolder, label_of
 from forewarn.monitoring.loading import make_monitor
 from forewarn.recordings.registry import open_recording
@@ -33,13 +33,13 @@ def write_incident(
     """
     with open_recording(bag) as recording:
         begin, types = recording.start_ns, recording.topics
-        first = Moment(begin + round(at * NANOSECONDS), "act", name, 0.75, f"{name}: too close")
+        first = LogEntry(begin + round(at * NANOSECONDS), "act", name, 0.75, f"{name}: too close")
         home = IncidentFolder(folder, 100, 10**12)
         file = IncidentFile(home.path_at(first.time_ns), first, {"node": "/monitor", **about}, {})
         moments = [first]
         if until is not None:
             over = begin + round(until * NANOSECONDS)
-            moments.append(Moment(over, "released", name, 0.1, f"{name}: back from ACT to NONE"))
+            moments.append(LogEntry(over, "released", name, 0.1, f"{name}: back from ACT to NONE"))
         for sample in recording.read():
             kind, data = types[sample.topic].msgtype, bytes(sample.data)  # type: ignore[arg-type]
             moment = moments.pop(0) if moments else None

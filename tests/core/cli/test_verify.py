@@ -17,7 +17,7 @@ from forewarn.messages.definitions import MessageType
 from forewarn.models.calibration_map import Recalibration
 from forewarn.models.file import load_model
 from forewarn.monitoring.carried import tables_of, with_tables
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.session_events import Event, ModelChange, Start, UnknownEvent
 from forewarn.monitoring.step import Monitor
@@ -39,7 +39,7 @@ def write_record(
         forged: int | None = None,
         maps: tuple[Recalibration, ...] = (),
         tables: Callable[[Monitor], Monitor] | None = None,
-        observed: Callable[[Watch], Observation | None] = lambda watch: watch.decided,
+        observed: Callable[[LiveSession], Observation | None] = lambda watch: watch.decided,
         events: Iterable[Event] = (),
         more: str = "",
     ) -> Path:
@@ -50,7 +50,7 @@ def write_record(
         model = replace(load_model(corridor_model), recalibration=maps)
         with open_recording(corridor_run.held_out) as recording:
             types = {t: i.message_type for t, i in recording.topics.items() if i.message_type}
-            watch = Watch(compiled, model, types)
+            watch = LiveSession(compiled, model, types)
             grid = watch.monitor.clock
             writer = RecordWriter(path, Names.of("/monitor"), config.read_text(), types)
             name = writer.model(model)
@@ -178,7 +178,7 @@ def test_tables_of_another_monitor_are_refused(
 def test_a_condition_that_no_processor_decides_must_be_what_it_was(
     forewarn: Callable[..., Any], write_record: Callable[..., Path]
 ) -> None:
-    def other(watch: Watch) -> Observation | None:
+    def other(watch: LiveSession) -> Observation | None:
         now = watch.session.state.past.alone
         assert now is not None
         return now._replace(mask=now.mask ^ 1) if now.state == now.mask and now.mask & 1 else now

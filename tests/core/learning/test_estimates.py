@@ -19,7 +19,7 @@ from scipy.stats import binomtest, ttest_1samp
 from sklearn.linear_model import LogisticRegression
 
 from forewarn.assessment.outcome_counts import watch_for
-from forewarn.checking.credible import Question
+from forewarn.checking.credible import RiskQuery
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import label_states
 from forewarn.checking.numeric import risk_table
@@ -48,7 +48,7 @@ from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.estimates import PLAIN, Line, Mixture, Part
 from forewarn.models.estimation import estimate_chain
 from forewarn.models.file import _checksum, load_model, save_model
-from forewarn.models.shards import Judged, Outcomes, Shard
+from forewarn.models.shards import Outcomes, PropertyKey, Shard
 from forewarn.monitoring.apply_calibration import calibrated
 from forewarn.monitoring.build import build_monitor, with_estimates
 from forewarn.monitoring.carried import tables_of, with_tables
@@ -131,7 +131,7 @@ def problem_of(spec: CompiledSpec, model: CountModel) -> Problem:
     (section,) = spec.spec.properties.values()
     automaton = spec.automata[0]
     classes = label_states(automaton, model.vocabulary, model.states)
-    question = Question(automaton, classes, spec.abstraction.clock.ticks(section.horizon))
+    question = RiskQuery(automaton, classes, spec.abstraction.clock.ticks(section.horizon))
     return Problem(model, question, judged_property(spec.spec, "p", automaton))
 
 
@@ -215,7 +215,7 @@ def test_pooling_lends_a_rare_state_what_its_predicates_say() -> None:
     rng = np.random.default_rng(1)
     visits = {0: 4000, 1: 2000, 2: 2000, 3: 3}
     rows = [[s, 0, n, int(rng.binomial(n, truth[s]))] for s, n in visits.items()]
-    judged = Judged("p", CRASH, 5.0, False, "a")
+    judged = PropertyKey("p", CRASH, 5.0, False, "a")
     model = CountModel(
         vocabulary,
         1.0,
@@ -226,7 +226,7 @@ def test_pooling_lends_a_rare_state_what_its_predicates_say() -> None:
         shards=(Shard("r", np.zeros((0, 3), dtype=np.int64), {judged: Outcomes(np.array(rows))}),),
     )
     automaton = compiled("chain").automata[0]
-    question = Question(automaton, label_states(automaton, vocabulary, model.states), 5)
+    question = RiskQuery(automaton, label_states(automaton, vocabulary, model.states), 5)
     sample = everything(Problem(model, question, judged))
     table = Logistic().table(sample, (1.0, 1.0))
     assert table[3, 0] == pytest.approx(truth[3], abs=0.08)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from walks import FORBIDS_A_CRASH, walk
 
 from forewarn.assessment.outcome_counts import watch_for
-from forewarn.checking.credible import Question
+from forewarn.checking.credible import RiskQuery
 from forewarn.checking.labels import label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.cli import main
@@ -81,7 +81,7 @@ def learned(world: Path, name: str = "monitor.yaml", **options: Any) -> CountMod
 def problem(world: Path, model: CountModel) -> Problem:
     compiled = compile_spec(load_spec(world / "monitor.yaml"))
     automaton = compiled.automata[0]
-    question = Question(automaton, label_states(automaton, model.vocabulary, model.states), 5)
+    question = RiskQuery(automaton, label_states(automaton, model.vocabulary, model.states), 5)
     return Problem(model, question, judged_property(compiled.spec, "p", automaton))
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.errors import CheckingError
-from forewarn.learning.refined import Limits, Question
+from forewarn.learning.refined import Limits, RefinementQuery
 from forewarn.learning.refinement import GOAL, Refiner
 from forewarn.learning.trees import Growth
 from forewarn.states.tree.nodes import Leaf, Split, leaves
@@ -42,7 +42,7 @@ def _mixed(n, share, seed=0):
 
 def test_a_danger_that_only_merged_states_have_goes():
     # One leaf for everything: from any state the agent might do what only some states allow.
-    found = _refiner(_mixed(200, 0.1)).refine(Question(True, 0.3), Limits())
+    found = _refiner(_mixed(200, 0.1)).refine(RefinementQuery(True, 0.3), Limits())
     assert found.ending == "holds"
     assert found.rounds[0].before.estimate == pytest.approx(1.0)
     assert found.answer.estimate == pytest.approx(found.real, abs=1e-9)
@@ -56,14 +56,14 @@ def test_no_split_loses_the_moments_at_which_its_variable_is_unknown():
         [(action, (None if state[0] == 5 else state[0], *state[1:])) for action, state in run]
         for run in _mixed(200, 0.1)
     ]
-    found = _refiner(runs).refine(Question(True, 0.3), Limits())
+    found = _refiner(runs).refine(RefinementQuery(True, 0.3), Limits())
     assert sum(flow.times for flow in found.flows) == sum(len(run) - 1 for run in runs)
     assert found.ending == "no split" and found.answer.estimate > 0.3
     assert not any(one.condition.startswith("v") for one in found.rounds)
 
 
 def test_a_danger_that_runs_really_have_stays():
-    found = _refiner(_mixed(200, 0.6)).refine(Question(True, 0.3), Limits())
+    found = _refiner(_mixed(200, 0.6)).refine(RefinementQuery(True, 0.3), Limits())
     assert found.ending == "real"
     assert found.real > 0.3
     assert found.critical is not None and found.critical.probability > 0.3
@@ -73,7 +73,7 @@ def test_a_danger_that_runs_really_have_stays():
 
 
 def test_a_way_says_how_far_runs_bear_it_out():
-    found = _refiner(_mixed(200, 0.1)).refine(Question(True, 0.01), Limits(rounds=1))
+    found = _refiner(_mixed(200, 0.1)).refine(RefinementQuery(True, 0.01), Limits(rounds=1))
     for way in found.paths:
         states = len(way.path[::2])
         assert (way.seen == states) == (way.runs > 0) and 0 <= way.seen <= states
@@ -82,7 +82,7 @@ def test_a_way_says_how_far_runs_bear_it_out():
 
 def test_the_process_at_the_end_counts_every_step_of_the_runs():
     runs = _mixed(200, 0.6)
-    found = _refiner(runs).refine(Question(True, 0.3), Limits())
+    found = _refiner(runs).refine(RefinementQuery(True, 0.3), Limits())
     # Known variables only: each step of each run is in it, but for what follows the goal.
     assert sum(flow.times for flow in found.flows) == sum(len(run) - 1 for run in runs)
     assert sum(one.starts for one in found.leaves.values()) == 200
@@ -94,13 +94,13 @@ def test_the_process_at_the_end_counts_every_step_of_the_runs():
 
 
 def test_a_bound_that_holds_is_left_alone():
-    found = _refiner(_mixed(100, 0.1)).refine(Question(False, 0.9), Limits())
+    found = _refiner(_mixed(100, 0.1)).refine(RefinementQuery(False, 0.9), Limits())
     assert (found.ending, found.rounds) == ("holds", ())
     assert found.critical is None
 
 
 def test_a_budget_ends_it():
-    found = _refiner(_mixed(200, 0.1)).refine(Question(True, 0.01), Limits(rounds=1))
+    found = _refiner(_mixed(200, 0.1)).refine(RefinementQuery(True, 0.01), Limits(rounds=1))
     assert found.ending == "budget" and len(found.rounds) == 1
 
 
@@ -121,12 +121,12 @@ def test_a_split_that_held_out_runs_do_not_bear_out_is_none():
     growth = Growth(leaf_size=3)
     tree = Split("v > 1", Leaf("start"), Leaf("middle"))
     found = _refiner(noisy(60), noisy(60), tree).refine(
-        Question(True, 0.4), Limits(rounds=50, growth=growth)
+        RefinementQuery(True, 0.4), Limits(rounds=50, growth=growth)
     )
     assert found.ending == "no split" and found.rejected
     assert len(found.rounds) < 5
     free = _refiner(noisy(60), None, tree).refine(
-        Question(True, 0.4), Limits(rounds=50, growth=growth)
+        RefinementQuery(True, 0.4), Limits(rounds=50, growth=growth)
     )
     assert len(free.rounds) > len(found.rounds)
 
@@ -134,7 +134,7 @@ def test_a_split_that_held_out_runs_do_not_bear_out_is_none():
 def test_no_variable_is_asked_twice_where_that_is_wished():
     growth = Growth(reuse=False)
     found = _refiner(_mixed(200, 0.1), tree=Split("v > 1", Leaf("a"), Leaf("b"))).refine(
-        Question(True, 0.3), Limits(growth=growth)
+        RefinementQuery(True, 0.3), Limits(growth=growth)
     )
     assert all("w" in one.condition for one in found.rounds)
 
@@ -159,7 +159,7 @@ def test_evidence_and_what_is_lost_are_what_the_process_promises(runs, maximise,
     ]
     runs[0].append(("go", (9, 9, True)))
     refiner = _refiner(runs, tree=Split("v > 1", Leaf("a"), Leaf("b")))
-    question = Question(maximise, bound)
+    question = RefinementQuery(maximise, bound)
     made = refiner._made(question)
     real, lost = refiner._evidence(made)
     assert real + sum(lost.values()) == pytest.approx(made.answer.estimate, abs=1e-9)
@@ -176,5 +176,7 @@ def test_evidence_and_what_is_lost_are_what_the_process_promises(runs, maximise,
 
 def test_names_that_are_taken_are_not_given_again():
     tree = Split("v > 1", Leaf("all_y"), Leaf("all"))
-    found = _refiner(_mixed(200, 0.1), tree=tree).refine(Question(True, 0.0), Limits(rounds=9))
+    found = _refiner(_mixed(200, 0.1), tree=tree).refine(
+        RefinementQuery(True, 0.0), Limits(rounds=9)
+    )
     assert len(set(leaves(found.tree))) == len(leaves(found.tree))

@@ -19,9 +19,9 @@ from forewarn.config.yaml_text import parse_document
 from forewarn.errors import InputError, ModelError, RecordingError
 from forewarn.learning.executors import Executor, local
 from forewarn.learning.pipeline import Learned, Sum, learn
-from forewarn.learning.recording_report import RecordingReport, Watched
+from forewarn.learning.recording_report import ObservedOutcomes, RecordingReport
 from forewarn.learning.shard_files import pack, unpack
-from forewarn.learning.shard_key import Question, question_digest
+from forewarn.learning.shard_key import ShardQuery, question_digest
 from forewarn.learning.shard_store import ShardStore
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.file import save_model
@@ -206,7 +206,7 @@ def test_a_store_that_cannot_be_written_costs_only_time(tmp_path: Path) -> None:
 )
 def test_the_address_says_all_that_counts_depend_on(change: dict[str, float], same: bool) -> None:
     def address(spec: CompiledSpec) -> str:
-        return question_digest(Question(spec.spec, spec.abstraction, watch=watch_for(spec)))
+        return question_digest(ShardQuery(spec.spec, spec.abstraction, watch=watch_for(spec)))
 
     assert (address(compiled()) == address(compiled(**change))) is same  # type: ignore[arg-type]
 
@@ -223,10 +223,10 @@ properties: {p: {formula: always(not high)}}
 """
     spec = parse_spec(parse_document(text)).model_copy(update={"file": tmp_path / "monitor.yaml"})
     abstraction = compiled().abstraction
-    before = question_digest(Question(spec, abstraction))
-    assert question_digest(Question(spec, abstraction)) == before
+    before = question_digest(ShardQuery(spec, abstraction))
+    assert question_digest(ShardQuery(spec, abstraction)) == before
     area.write_text("zones:\n- {polygon: [[0, 0], [2, 0], [1, 1]]}\n")
-    assert question_digest(Question(spec, abstraction)) != before
+    assert question_digest(ShardQuery(spec, abstraction)) != before
 
 
 def test_an_unreadable_recording_is_an_error_or_left_out_by_choice(tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_what_is_packed_comes_back(
     assert pack(found) == data
     assert found.counts == given_.counts and found.provenance == given_.provenance
     assert (found.failures, found.warnings) == (given_.failures, given_.warnings)
-    assert isinstance(found.watched, Watched) and given_.watched is not None
+    assert isinstance(found.watched, ObservedOutcomes) and given_.watched is not None
     assert tuple(found.watched.codes) == tuple(given_.watched.codes)
     assert found.watched.outcomes.keys() == given_.watched.outcomes.keys()
     assert next(iter(found.counts.transitions)) == (codes[0], codes[1])

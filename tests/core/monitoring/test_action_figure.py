@@ -16,7 +16,7 @@ from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.carried import tables_of, with_tables
 from forewarn.monitoring.changed_policy import with_section
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import RiskRow
 
@@ -60,7 +60,7 @@ MODEL = learned()
 TABLE = risk_of_actions(MODEL, process_of_model(MODEL, confidence=0.9), AUTOMATON, 5)
 
 
-def row(watch: Watch, tick: int, near: float | None, doing: str | None) -> RiskRow:
+def row(watch: LiveSession, tick: int, near: float | None, doing: str | None) -> RiskRow:
     values = {"near": near, "doing": doing}
     known = {name: value for name, value in values.items() if value is not None}
     watch.accept("", watch.session.clock.time_ns(tick), known)
@@ -68,7 +68,7 @@ def row(watch: Watch, tick: int, near: float | None, doing: str | None) -> RiskR
 
 
 def test_it_alerts_on_what_is_done_and_not_on_what_others_did_in_the_state():
-    watch = Watch(COMPILED, MODEL, {})
+    watch = LiveSession(COMPILED, MODEL, {})
     rows = [row(watch, 0, 0, "go"), row(watch, 1, 1, "brake"), row(watch, 2, 1, "go")]
     for found, (state, action) in zip(rows, ((0, "go"), (1, "brake"), (1, "go")), strict=True):
         at = TABLE.done[MODEL.index[state], action], AUTOMATON.initial
@@ -81,7 +81,7 @@ def test_it_alerts_on_what_is_done_and_not_on_what_others_did_in_the_state():
 
 
 def test_without_an_action_it_is_the_risk_of_the_state_and_of_an_unknown_state_the_worst():
-    watch = Watch(COMPILED, MODEL, {})
+    watch = LiveSession(COMPILED, MODEL, {})
     row(watch, 0, 1, "go")
     found = [row(watch, tick, 1, None) for tick in range(1, 5)][-1]
     assert found.probability == TABLE.values[MODEL.index[1], AUTOMATON.initial]
@@ -91,7 +91,7 @@ def test_without_an_action_it_is_the_risk_of_the_state_and_of_an_unknown_state_t
 
 
 def test_what_was_never_done_in_the_state_is_unknown_to_the_model():
-    found = row(Watch(COMPILED, MODEL, {}), 0, 0, "fly")
+    found = row(LiveSession(COMPILED, MODEL, {}), 0, 0, "fly")
     assert not found.in_model
     assert (found.lower, found.upper, found.level) == (0.0, 1.0, Level.ACT)
 

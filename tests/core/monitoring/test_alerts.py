@@ -17,7 +17,7 @@ from forewarn.logic.specification import compile_spec
 from forewarn.messages.definitions import installed_message_type
 from forewarn.models.file import load_model
 from forewarn.monitoring.alerts import Alert, Alerts, parse_kept
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.session_events import Mute, Release
 from forewarn.signals.ticks import Grid
 
@@ -31,16 +31,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def watch(folder: Path) -> Watch:
+def watch(folder: Path) -> LiveSession:
     config = folder / "monitor.yaml"
     assert config.read_text() == MONITOR
     types = {topic: installed_message_type(name) for topic, name in TYPES.items()}
     compiled = compile_spec(load_spec(config))
-    return Watch(compiled, load_model(folder / "model.json"), types, bounds=False)
+    return LiveSession(compiled, load_model(folder / "model.json"), types, bounds=False)
 
 
 class Session:
-    def __init__(self, watch: Watch, most: int = 200) -> None:
+    def __init__(self, watch: LiveSession, most: int = 200) -> None:
         self.watch, self.alerts, self.tick = watch, Alerts(most), TICK
 
     def step(self, speed: float, distance: float, times: int = 1) -> list[bool]:
@@ -66,7 +66,7 @@ class Session:
         self.step(3.0, 30.0, 15)
 
 
-def test_an_alert_begins_acts_and_ends_with_reasons(watch: Watch) -> None:
+def test_an_alert_begins_acts_and_ends_with_reasons(watch: LiveSession) -> None:
     session = Session(watch)
     assert not any(session.step(1.0, 30.0, 3))
     found = session.alert()
@@ -84,7 +84,7 @@ def test_an_alert_begins_acts_and_ends_with_reasons(watch: Watch) -> None:
     assert again.id > found.id
 
 
-def test_it_says_who_ended_it(watch: Watch) -> None:
+def test_it_says_who_ended_it(watch: LiveSession) -> None:
     session = Session(watch)
     found = session.alert()
     watch.release(["brake"])
@@ -99,7 +99,7 @@ def test_it_says_who_ended_it(watch: Watch) -> None:
     assert session.alerts.all[found.id].end_reason == "muted by bob"
 
 
-def test_acknowledging_says_who_and_only_once_for_all(watch: Watch) -> None:
+def test_acknowledging_says_who_and_only_once_for_all(watch: LiveSession) -> None:
     session = Session(watch)
     first = session.alert()
     session.calm()
@@ -117,7 +117,9 @@ def test_acknowledging_says_who_and_only_once_for_all(watch: Watch) -> None:
     assert session.alerts.acknowledge([], "bob", "", 7) == ()
 
 
-def test_whoever_knows_of_a_warning_knows_nothing_of_what_it_asks_for_later(watch: Watch) -> None:
+def test_whoever_knows_of_a_warning_knows_nothing_of_what_it_asks_for_later(
+    watch: LiveSession,
+) -> None:
     session = Session(watch)
     watch.set_policy("brake", {"act": 0.95})
     session.step(3.0, 5.0, 3)
@@ -131,7 +133,9 @@ def test_whoever_knows_of_a_warning_knows_nothing_of_what_it_asks_for_later(watc
     assert (acting.acknowledged_by, acting.note) == ("", "")
 
 
-def test_the_first_one_has_taken_note_also_while_the_clock_stands_at_zero(watch: Watch) -> None:
+def test_the_first_one_has_taken_note_also_while_the_clock_stands_at_zero(
+    watch: LiveSession,
+) -> None:
     session = Session(watch)
     found = session.alert()
     assert session.alerts.acknowledge([found.id, found.id], "anna", "a curtain", 0) == (found.id,)
@@ -141,7 +145,7 @@ def test_the_first_one_has_taken_note_also_while_the_clock_stands_at_zero(watch:
     assert session.alerts.all[found.id].acknowledged_by == "anna"
 
 
-def test_a_monitor_that_stops_ends_all(watch: Watch) -> None:
+def test_a_monitor_that_stops_ends_all(watch: LiveSession) -> None:
     session = Session(watch)
     found = session.alert()
     assert session.alerts.end(77, "the monitor stops")
@@ -170,7 +174,7 @@ def test_a_history_is_bounded_and_forgets_first_what_somebody_knows_of(
         assert len(alerts.unheeded) == acknowledged.count(False)
 
 
-def test_what_nobody_acknowledged_is_there_in_the_next_life(watch: Watch) -> None:
+def test_what_nobody_acknowledged_is_there_in_the_next_life(watch: LiveSession) -> None:
     session = Session(watch)
     first = session.alert()
     session.calm()
@@ -194,7 +198,7 @@ def test_what_nobody_acknowledged_is_there_in_the_next_life(watch: Watch) -> Non
     assert again.id > max(kept.total, second.id), "no number is given twice"
 
 
-def test_an_alert_that_goes_on_after_a_restart_stays_one(watch: Watch) -> None:
+def test_an_alert_that_goes_on_after_a_restart_stays_one(watch: LiveSession) -> None:
     session = Session(watch)
     found = session.alert()
     later = Alerts()
@@ -209,7 +213,7 @@ def test_an_alert_that_goes_on_after_a_restart_stays_one(watch: Watch) -> None:
     assert later.all[found.id].end_reason.startswith("its risk")
 
 
-def test_alerts_of_properties_that_are_no_more_are_dropped(watch: Watch) -> None:
+def test_alerts_of_properties_that_are_no_more_are_dropped(watch: LiveSession) -> None:
     session = Session(watch)
     found = session.alert()
     count = len(session.alerts.all)

@@ -18,7 +18,7 @@ from forewarn.models.counts import CountModel, Smoothing
 from forewarn.monitoring.belief import MAX_BLIND, follow
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.checkpoint import recall, remember
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import RiskRow, same_bits
 from forewarn.signals.snapshots import Snapshot
@@ -61,14 +61,14 @@ def learned(alpha: str = "sparse") -> CountModel:
 MODEL = learned()
 
 
-def row(watch: Watch, tick: int, near: float | None, wet: float | None = 0.0) -> RiskRow:
+def row(watch: LiveSession, tick: int, near: float | None, wet: float | None = 0.0) -> RiskRow:
     values = {k: v for k, v in (("near", near), ("wet", wet)) if v is not None}
     watch.accept("", watch.session.clock.time_ns(tick), values)
     return watch.tick(tick).rows[0]
 
 
 def test_one_wrong_reading_alerts_the_estimate_and_not_the_expected_risk():
-    watch = Watch(COMPILED, MODEL, {})
+    watch = LiveSession(COMPILED, MODEL, {})
     for tick in range(20):
         calm = row(watch, tick, 0.0)
     odd = row(watch, 20, 1.0)
@@ -81,7 +81,7 @@ def test_one_wrong_reading_alerts_the_estimate_and_not_the_expected_risk():
 
 
 def test_where_all_is_known_it_is_the_estimate():
-    watch = Watch(EXACT, MODEL, {})
+    watch = LiveSession(EXACT, MODEL, {})
     for tick, (near, wet) in enumerate([(0, 0), (1, 0), (1, 1), (0, 0), (1, 0)]):
         found = row(watch, tick, near, wet)
         assert same_bits(found.expected, found.probability)
@@ -90,7 +90,7 @@ def test_where_all_is_known_it_is_the_estimate():
 
 def test_a_state_that_was_never_seen_is_one_read_wrongly_or_unseen():
     """Far and wet was never seen: with noise it is near and wet."""
-    noisy, exact = Watch(COMPILED, MODEL, {}), Watch(EXACT, MODEL, {})
+    noisy, exact = LiveSession(COMPILED, MODEL, {}), LiveSession(EXACT, MODEL, {})
     for watch in (noisy, exact):
         row(watch, 0, 1.0)
     told, blind = row(noisy, 1, 0.0, 1.0), row(exact, 1, 0.0, 1.0)
@@ -103,13 +103,13 @@ def test_a_state_that_was_never_seen_is_one_read_wrongly_or_unseen():
 
 def test_what_cannot_be_restarts_the_belief_and_says_so():
     """Without smoothing nothing leads from far (0) to near and wet (3) in one step."""
-    watch = Watch(COMPILED, learned("none"), {})
+    watch = LiveSession(COMPILED, learned("none"), {})
     for tick in range(3):
         assert not row(watch, tick, 0.0).expected_restarted
     found = row(watch, 3, 1.0, 1.0)
     assert not found.expected_restarted, "it may have been near all the time"
     text = TEXT.replace("{p: 0.05}", "{}")
-    certain = Watch(compile_spec(parse_spec(parse_document(text))), learned("none"), {})
+    certain = LiveSession(compile_spec(parse_spec(parse_document(text))), learned("none"), {})
     row(certain, 0, 1.0)
     row(certain, 1, None, None)
     row(certain, 4, None, None)  # whether it is near and since when is not known any more
@@ -148,19 +148,19 @@ def test_a_long_gap_costs_no_more_than_a_short_one():
 
 
 def test_a_memory_keeps_the_belief_to_the_last_bit():
-    watch = Watch(COMPILED, MODEL, {})
+    watch = LiveSession(COMPILED, MODEL, {})
     for tick, near in enumerate([0.0, 1.0, 0.0, 1.0]):
         row(watch, tick, near)
     memory = json.loads(json.dumps(remember(watch), allow_nan=False))
-    other = Watch(COMPILED, MODEL, {})
+    other = LiveSession(COMPILED, MODEL, {})
     recall(other, memory, 4)
     assert other.session.state.properties == watch.session.state.properties
     assert same_bits(row(watch, 4, 1.0), row(other, 4, 1.0))
     memory["properties"][0][3][0][2] = 2.0
     with pytest.raises(RecordingError, match="do not add up to 1"):
-        recall(Watch(COMPILED, MODEL, {}), memory, 4)
+        recall(LiveSession(COMPILED, MODEL, {}), memory, 4)
     del memory["properties"][0][3:]  # as an earlier version wrote it
-    old = Watch(COMPILED, MODEL, {})
+    old = LiveSession(COMPILED, MODEL, {})
     recall(old, memory, 4)
     assert math.isfinite(row(old, 4, 0.0).expected)
 
@@ -188,11 +188,11 @@ def test_expected_is_asked_for_in_the_file_only():
     plain = TEXT.replace("observation_error: {p: 0.05}\n", "").replace(
         "risk_measure: expected", "risk_measure: risk"
     )
-    watch = Watch(compile_spec(parse_spec(parse_document(plain))), MODEL, {})
+    watch = LiveSession(compile_spec(parse_spec(parse_document(plain))), MODEL, {})
     assert math.isnan(row(watch, 0, 0.0).expected)
     with pytest.raises(ConfigError, match="followed from the first tick on"):
         watch.set_policy("apart", {"risk_measure": "expected"})
-    asked = Watch(
+    asked = LiveSession(
         compile_spec(parse_spec(parse_document(TEXT.replace("expected", "risk")))), MODEL, {}
     )
     asked.set_policy("apart", {"risk_measure": "expected"})

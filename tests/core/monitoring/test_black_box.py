@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from forewarn.config.black_box import BlackBoxSpec
-from forewarn.monitoring.black_box import BlackBox, Kept, Moment, Ring
+from forewarn.monitoring.black_box import BlackBox, Kept, LogEntry, Ring
 
 SECOND = 10**9
 
@@ -24,7 +24,7 @@ class Files:
         self.open = False
         self.over = False
 
-    def begin(self, first: Moment, kept: Sequence[Kept], *, continued: bool) -> None:
+    def begin(self, first: LogEntry, kept: Sequence[Kept], *, continued: bool) -> None:
         assert not self.open
         self.open, self.over = True, False
         self.files.append(list(kept))
@@ -40,7 +40,7 @@ class Files:
 
 
 def message(time_ns: int, *, kind: str = "", topic: str = "/a", size: int = 1) -> Kept:
-    moment = Moment(time_ns, kind, "rule", 0.5, "it happened") if kind else None
+    moment = LogEntry(time_ns, kind, "rule", 0.5, "it happened") if kind else None
     return Kept(time_ns, topic, "std_msgs/msg/String", b"", size, moment)
 
 

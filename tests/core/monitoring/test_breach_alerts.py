@@ -14,7 +14,7 @@ from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.policy import Level
 
 TEXT = """
@@ -37,19 +37,19 @@ def compiled(formula: str, options: str = "exit: 5") -> CompiledSpec:
     return compile_spec(parse_spec(parse_document(text)))
 
 
-def watches(compiled: CompiledSpec) -> list[Watch]:
+def watches(compiled: CompiledSpec) -> list[LiveSession]:
     """Return one without a model, and one whose model takes every violation for unlikely."""
     counter = TransitionCounter(compiled.abstraction.vocabulary)
     for tick in range(4000):
         counter.add(tick, (0, 2, 0, 2, 0, 2, 1, 3)[tick // 50 % 8] if tick % 50 else 0)
     counter.end_recording()
     model = build_model(counter, rate=10.0, digest=compiled.abstraction.digest)
-    learned = Watch(compiled, None, {})
+    learned = LiveSession(compiled, None, {})
     learned.use(build_monitor(compiled, model))
-    return [Watch(compiled, None, {}), learned]
+    return [LiveSession(compiled, None, {}), learned]
 
 
-def levels(watch: Watch, facts: str) -> tuple[list[int], History]:
+def levels(watch: LiveSession, facts: str) -> tuple[list[int], History]:
     """Walk through one character a tick: p, q, B both, C a collision, ? nothing of p."""
     history, found = History(watch.monitor), []
     for tick, fact in enumerate(facts):

@@ -21,7 +21,7 @@ from forewarn.models.file import load_model
 from forewarn.monitoring.anomaly_section import open_detector
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.checkpoint import recall, remember
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.risk_rows import same_bits
 
 TEXT = """
@@ -39,12 +39,14 @@ mode: act
 COMPILED = compile_spec(parse_spec(parse_document(TEXT)))
 
 
-def watch(text: str = TEXT) -> Watch:
+def watch(text: str = TEXT) -> LiveSession:
     other = text != TEXT
-    return Watch(compile_spec(parse_spec(parse_document(text))) if other else COMPILED, None, {})
+    return LiveSession(
+        compile_spec(parse_spec(parse_document(text))) if other else COMPILED, None, {}
+    )
 
 
-def tick(monitor: Watch, number: int, a: float | None, b: float | None) -> Any:
+def tick(monitor: LiveSession, number: int, a: float | None, b: float | None) -> Any:
     values = {name: value for name, value in (("a", a), ("b", b)) if value is not None}
     monitor.accept("", number * 100_000_000, values)
     return monitor.tick(number)
@@ -146,7 +148,7 @@ anomaly: {file: normal.anomalies, run: 1.5}
 
 
 @pytest.fixture(scope="module", params=["conformal", "prefix", "cusum"])
-def watched(request: Any, tmp_path_factory: Any) -> Callable[[], Watch]:
+def watched(request: Any, tmp_path_factory: Any) -> Callable[[], LiveSession]:
     """Return what makes monitors that watch runs for anomalies."""
     folder, chance = tmp_path_factory.mktemp("watched"), random.Random(4)
     config, model = folder / "monitor.yaml", folder / "model.json"
@@ -169,7 +171,7 @@ def watched(request: Any, tmp_path_factory: Any) -> Callable[[], Watch]:
     config.write_text(WATCHED)
     compiled, counts = compile_spec(load_spec(config)), load_model(model)
     detector = open_detector(compiled, counts)
-    return lambda: Watch(compiled, counts, {}, detector=detector)
+    return lambda: LiveSession(compiled, counts, {}, detector=detector)
 
 
 @given(runs, st.data())

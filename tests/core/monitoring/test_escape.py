@@ -16,7 +16,7 @@ from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.monitoring.build import CompiledSpec, compile_spec
 from forewarn.monitoring.evaluate import TickResult
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.sources import account
 
 WHEN = "behind > 0.5"
@@ -51,11 +51,13 @@ def compiled(mode: str, action: str, section: str) -> CompiledSpec:
     return compile_spec(parse_spec(parse_document(text, Path("m.yaml"))))
 
 
-def watching(mode: str = "act", action: str = "EMERGENCY_STOP", section: str = ESCAPE) -> Watch:
-    return Watch(compiled(mode, action, section), None, {})
+def watching(
+    mode: str = "act", action: str = "EMERGENCY_STOP", section: str = ESCAPE
+) -> LiveSession:
+    return LiveSession(compiled(mode, action, section), None, {})
 
 
-def feed(watch: Watch, tick: int, **values: Any) -> TickResult:
+def feed(watch: LiveSession, tick: int, **values: Any) -> TickResult:
     watch.accept(
         "", tick * 100_000_000, {"near": 0.5, "behind": 2.0, "beside": 2.0, "auto": True, **values}
     )

@@ -18,7 +18,7 @@ from forewarn.messages.definitions import installed_message_type
 from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.goals import LARGEST, again, decision, judge_goal, refuses, told, undecided
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.session_events import decode, encode
 
 STRING = installed_message_type("std_msgs/msg/String")
@@ -55,8 +55,8 @@ def risky() -> CountModel:
     return build_model(counter, rate=10.0, digest=compiled.abstraction.digest)
 
 
-def watching(text: str = TEXT, model: CountModel | None = None) -> Watch:
-    watch = Watch(compile_spec(parse_spec(parse_document(text))), model, {"/go/goal": STRING})
+def watching(text: str = TEXT, model: CountModel | None = None) -> LiveSession:
+    watch = LiveSession(compile_spec(parse_spec(parse_document(text))), model, {"/go/goal": STRING})
     for tick in range(5):
         watch.tick(tick)
     return watch
@@ -173,7 +173,9 @@ def test_a_goal_that_carries_a_plan_is_judged_by_rules_about_plans(tmp_path: Pat
     plan = "  plan: {topic: /go/goal, type: std_msgs/msg/String, value: data, rules: rules.yaml}\n"
     text = TEXT.replace("  hot:", f"{plan}  hot:").replace("goal == 'fly'", "plan != ''")
     (tmp_path / "monitor.yaml").write_text(text)
-    watch = Watch(compile_spec(load_spec(tmp_path / "monitor.yaml")), None, {"/go/goal": STRING})
+    watch = LiveSession(
+        compile_spec(load_spec(tmp_path / "monitor.yaml")), None, {"/go/goal": STRING}
+    )
     refused = judge_goal(watch, 0, "/go/goal", payload("(open door)\n(open safe)"))
     assert refuses(refused)
     assert "plan: shut: broken at step 2, open(safe)" in told(watch.spec, refused)

@@ -18,7 +18,7 @@ from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.checkpoint import recall, remember
 from forewarn.monitoring.evaluate import TickResult
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.risk_rows import same_bits
 from forewarn.monitoring.session import Session, run
 from forewarn.recordings.interface import Sample
@@ -76,13 +76,13 @@ Readings = st.lists(
 )
 
 
-def watch(monitor: Any = MONITOR, of: Any = COMPILED) -> Watch:
-    found = Watch(of, None, {})
+def watch(monitor: Any = MONITOR, of: Any = COMPILED) -> LiveSession:
+    found = LiveSession(of, None, {})
     found.use(monitor)
     return found
 
 
-def feed(one: Watch, tick: int, near: float, line: float) -> TickResult:
+def feed(one: LiveSession, tick: int, near: float, line: float) -> TickResult:
     one.accept("", tick * TICK_NS, {"near": near, "line": line})
     return one.tick(tick)
 

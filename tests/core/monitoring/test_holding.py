@@ -16,7 +16,7 @@ from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 
 ACT, RELEASE, EXIT, HOLD = 0.5, 0.25, 2, 4
 TEXT = f"""
@@ -107,7 +107,7 @@ class Beside:
 
     def __init__(self, stale: str, number: int) -> None:
         self.monitors = MONITORS[stale]
-        self.watch = Watch(IGNORING if stale == "ignore" else COMPILED, None, {})
+        self.watch = LiveSession(IGNORING if stale == "ignore" else COMPILED, None, {})
         self.watch.use(self.monitors[number])
         self.act = ACT
         self.tick, self.ticked = 1_000, False
@@ -205,7 +205,7 @@ def test_an_intervention_ends_by_its_rules_or_a_person(
 def test_what_was_never_seen_acts_again_after_a_jump(
     ticks: int, first: int, released: bool
 ) -> None:
-    watch = Watch(IMPATIENT, None, {})
+    watch = LiveSession(IMPATIENT, None, {})
     watch.use(build_monitor(IMPATIENT, learned(IMPATIENT, 5)))
     levels = []
     for tick in range(1_000, 1_000 + ticks):
@@ -225,7 +225,7 @@ def test_without_a_model_nobody_is_let_go_because_a_sensor_is_silent(
     stale: str, jumps: bool
 ) -> None:
     """An emergency stop for what had been seen ended with the last message about it."""
-    watch = Watch(compiled(UNLEARNED.replace("0.2", f"0.2, stale: {stale}")), None, {})
+    watch = LiveSession(compiled(UNLEARNED.replace("0.2", f"0.2, stale: {stale}")), None, {})
 
     def asked(tick: int, near: float | None) -> tuple[str, str]:
         if near is not None:

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from forewarn.errors import RecordingError
-from forewarn.monitoring.black_box import Kept, Moment
+from forewarn.monitoring.black_box import Kept, LogEntry
 from forewarn.monitoring.incident_file import TABLE, IncidentFile, IncidentFolder, label_of
 from forewarn.recordings.registry import open_recording
 from forewarn.recordings.writing import string_cdr
 
 START = 1_700_000_000_000_000_000
-FIRST = Moment(START, "act", "brake", 0.75, "brake: too fast")
+FIRST = LogEntry(START, "act", "brake", 0.75, "brake: too fast")
 
 
 def text(number: int, topic: str = "/a", kind: str = "std_msgs/msg/String") -> Kept:

@@ -26,7 +26,7 @@ from forewarn.logic.specification import CompiledSpec
 from forewarn.models.counts import CountModel
 from forewarn.models.file import dump_model
 from forewarn.monitoring.build import build_monitor, compile_spec
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.states.vocabulary import Observation
@@ -137,7 +137,7 @@ def test_what_is_left_for_the_tick_takes_a_part_of_it(
     large: tuple[CompiledSpec, CountModel], tmp_path: Path
 ) -> None:
     spec, model = large
-    watch = Watch(spec, None, {})
+    watch = LiveSession(spec, None, {})
     monitor = watch.build(model)
     record = RecordWriter(tmp_path / "a.mcap", Names.of("/monitor"), "", {})
     packed = record.pack(model, monitor)

@@ -20,7 +20,7 @@ from forewarn.models.counts import CountModel
 from forewarn.monitoring.anomalies import LIVE_RULES, Rule, calibrate
 from forewarn.monitoring.anomaly_section import need_live_actions
 from forewarn.monitoring.live_anomaly import AnomalyRow, Detector, RunState, RunVerdict, in_words
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.surprise import Predictor, predictor_of
 from forewarn.states.interface import terminal_code
 
@@ -202,12 +202,12 @@ def test_a_run_that_no_label_ends_may_end_after_a_time():
     assert [row.transitions for row in rows[1:]] == [i % 10 + 1 for i in range(30)]
 
 
-def tell(watch: Watch, tick: int, near: float, slow: float = 1.0, end: float = 0.0) -> None:
+def tell(watch: LiveSession, tick: int, near: float, slow: float = 1.0, end: float = 0.0) -> None:
     values = {"near": near, "slow": slow, "end": end}
     watch.accept("", watch.session.clock.time_ns(tick), values)
 
 
-def anomaly(watch: Watch, tick: int, *values: float) -> AnomalyRow:
+def anomaly(watch: LiveSession, tick: int, *values: float) -> AnomalyRow:
     tell(watch, tick, *values)
     row = watch.tick(tick).verdict.anomaly
     assert row is not None
@@ -215,7 +215,7 @@ def anomaly(watch: Watch, tick: int, *values: float) -> AnomalyRow:
 
 
 def test_a_session_judges_what_its_own_action_led_to_and_resets_with_all():
-    watch = Watch(COMPILED, MODEL, {}, detector=detector())
+    watch = LiveSession(COMPILED, MODEL, {}, detector=detector())
     rows = [anomaly(watch, tick, 0.0) for tick in range(3)]
     assert [row.transitions for row in rows] == [0, 1, 2]
     assert rows[1].step.action == "stay"
@@ -230,7 +230,7 @@ def test_a_session_judges_what_its_own_action_led_to_and_resets_with_all():
 
 
 def test_what_follows_an_intervention_of_ours_is_no_surprise():
-    watch = Watch(COMPILED, MODEL, {}, detector=detector())
+    watch = LiveSession(COMPILED, MODEL, {}, detector=detector())
     rows = []
     for tick in range(8):
         tell(watch, tick, *((0.0, 1.0) if tick < 3 else (1.0, 0.0)))
@@ -253,7 +253,7 @@ def test_live_runs_are_not_judged_by_actions_that_nothing_names():
 
 
 def test_without_the_section_nothing_is_said():
-    watch = Watch(COMPILED, MODEL, {})
+    watch = LiveSession(COMPILED, MODEL, {})
     tell(watch, 0, 1.0)
     assert watch.tick(0).verdict.anomaly is None
 

@@ -18,7 +18,7 @@ from forewarn.logic.specification import CompiledSpec
 from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.checkpoint import asking, outdated, recall, remember
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.policy import RESTING, Level
 from forewarn.monitoring.risk_rows import RiskRow, same_bits
 
@@ -57,16 +57,16 @@ def learned(seed: int = 1, rate: float = 10.0, compiled: CompiledSpec = COMPILED
 
 
 @pytest.fixture
-def watch() -> Watch:
-    return Watch(COMPILED, learned(), {})
+def watch() -> LiveSession:
+    return LiveSession(COMPILED, learned(), {})
 
 
-def tell(watch: Watch, tick: int, near: float = 1.0, slow: float = 0.0) -> None:
+def tell(watch: LiveSession, tick: int, near: float = 1.0, slow: float = 0.0) -> None:
     watch.accept("", watch.session.clock.time_ns(tick), {"near": near, "slow": slow})
 
 
 def ticks(
-    watch: Watch, first: int, last: int, near: float = 1.0, slow: float = 0.0
+    watch: LiveSession, first: int, last: int, near: float = 1.0, slow: float = 0.0
 ) -> list[RiskRow]:
     rows = []
     for tick in range(first, last):
@@ -75,7 +75,7 @@ def ticks(
     return rows
 
 
-def test_a_draft_changes_nothing_until_it_is_committed(watch: Watch) -> None:
+def test_a_draft_changes_nothing_until_it_is_committed(watch: LiveSession) -> None:
     ticks(watch, 0, 2)
     tell(watch, 2)
     first = watch.evaluate(2)
@@ -86,8 +86,8 @@ def test_a_draft_changes_nothing_until_it_is_committed(watch: Watch) -> None:
     assert watch.session.state.tick == 2
 
 
-def test_a_draft_that_something_arrived_after_is_replaced(watch: Watch) -> None:
-    other = Watch(COMPILED, learned(), {})
+def test_a_draft_that_something_arrived_after_is_replaced(watch: LiveSession) -> None:
+    other = LiveSession(COMPILED, learned(), {})
     for item in (watch, other):
         ticks(item, 0, 2)
     tell(watch, 2)
@@ -99,7 +99,7 @@ def test_a_draft_that_something_arrived_after_is_replaced(watch: Watch) -> None:
     assert all(same_bits(tuple(a), tuple(b)) for a, b in zip(now, then, strict=True))
 
 
-def test_violations_are_counted_and_reset_by_name(watch: Watch) -> None:
+def test_violations_are_counted_and_reset_by_name(watch: LiveSession) -> None:
     rows = ticks(watch, 0, 6)
     assert [row.violations for row in rows] == [0, 0, 0, 1, 1, 1]
     assert watch.reset(["apart"]) == ("apart",)
@@ -111,14 +111,14 @@ def test_violations_are_counted_and_reset_by_name(watch: Watch) -> None:
     assert row.stale_signals == ()
 
 
-def test_release_ends_alerts_and_names_them(watch: Watch) -> None:
+def test_release_ends_alerts_and_names_them(watch: LiveSession) -> None:
     assert ticks(watch, 0, 3)[-1].level == Level.ACT
     assert watch.release([]) == ("stop",)
     assert watch.release(["stop"]) == ()
     assert ticks(watch, 3, 4)[0].level == Level.ACT, "the figure asks for it anew"
 
 
-def asked(watch: Watch, first: int, last: int, slow: float) -> list[tuple[str, float]]:
+def asked(watch: LiveSession, first: int, last: int, slow: float) -> list[tuple[str, float]]:
     """Return what is asked for, and for the limit, at ticks in the same state."""
     found = []
     for tick in range(first, last):
@@ -134,7 +134,7 @@ def test_a_state_never_seen_stops_then_limits_until_it_is_known_or_released(
 ) -> None:
     text = TEXT.replace("always(not (p and q))", "always(p)") + "actuators: {nav2: {}}\n"
     compiled = compile_spec(parse_spec(parse_document(text)))
-    watch = Watch(compiled, learned(compiled=compiled), {})
+    watch = LiveSession(compiled, learned(compiled=compiled), {})
     found = asked(watch, 100, 200, slow=1.0)  # p and q never held together
     assert {action for action, _ in found[:30]} == {"COMFORTABLE_STOP"}
     assert found[30:] == [("LIMIT_SPEED", 0.5)] * 70
@@ -145,7 +145,7 @@ def test_a_state_never_seen_stops_then_limits_until_it_is_known_or_released(
         assert {action for action, _ in asked(watch, 200, 300, slow=1.0)} <= {"NONE", ""}
 
 
-def test_a_mute_lasts_as_long_as_it_was_asked_for(watch: Watch) -> None:
+def test_a_mute_lasts_as_long_as_it_was_asked_for(watch: LiveSession) -> None:
     ticks(watch, 0, 2)
     watch.mute(["stop"], 0.3)
     rows = ticks(watch, 2, 6)
@@ -159,7 +159,7 @@ def test_a_mute_lasts_as_long_as_it_was_asked_for(watch: Watch) -> None:
     assert set(watch.muted) == {"apart"}
 
 
-def test_a_mute_before_the_first_tick_lasts_from_that_tick_on(watch: Watch) -> None:
+def test_a_mute_before_the_first_tick_lasts_from_that_tick_on(watch: LiveSession) -> None:
     watch.mute(["stop"], 0.2)
     assert watch.muted == {"stop"}
     assert watch.durations() == {"stop": 0.2}
@@ -167,14 +167,14 @@ def test_a_mute_before_the_first_tick_lasts_from_that_tick_on(watch: Watch) -> N
     assert not watch.muted
 
 
-def test_a_mute_that_is_taken_back_before_the_first_tick_never_begins(watch: Watch) -> None:
+def test_a_mute_that_is_taken_back_before_the_first_tick_never_begins(watch: LiveSession) -> None:
     watch.mute([], 5.0)
     watch.mute(["stop"], 0.0)
     assert watch.muted == {"apart"}
     assert not ticks(watch, 10, 11)[0].muted
 
 
-def test_a_mute_goes_on_for_the_rest_of_its_time_when_the_clock_jumps(watch: Watch) -> None:
+def test_a_mute_goes_on_for_the_rest_of_its_time_when_the_clock_jumps(watch: LiveSession) -> None:
     ticks(watch, 500, 502)
     watch.mute(["stop"], 0.7)  # 0.7 * 10 is a little more than 7
     assert [row.muted for row in ticks(watch, 502, 504)] == [True, True]
@@ -191,7 +191,7 @@ ESCALATING = TEXT.replace(
 )
 
 
-def actions(watch: Watch, first: int, last: int) -> list[str | None]:
+def actions(watch: LiveSession, first: int, last: int) -> list[str | None]:
     found: list[str | None] = []
     for tick in range(first, last):
         tell(watch, tick)
@@ -203,7 +203,7 @@ def actions(watch: Watch, first: int, last: int) -> list[str | None]:
 @pytest.mark.parametrize("ended", ["in time", "by hand"])
 def test_what_was_muted_escalates_from_its_first_step(ended: str) -> None:
     compiled = compile_spec(parse_spec(parse_document(ESCALATING)))
-    watch = Watch(compiled, learned(), {})
+    watch = LiveSession(compiled, learned(), {})
     asked = ["LIMIT_SPEED"] * 3 + ["EMERGENCY_STOP"] * 2
     assert actions(watch, 100, 105) == asked
     watch.mute([], 0.6 if ended == "in time" else math.inf)
@@ -213,7 +213,7 @@ def test_what_was_muted_escalates_from_its_first_step(ended: str) -> None:
     memory = json.loads(json.dumps(remember(watch)))
     assert actions(watch, 110, 115) == asked
     if ended == "by hand":
-        other = Watch(compiled, learned(), {})
+        other = LiveSession(compiled, learned(), {})
         recall(other, memory, 110)
         assert actions(other, 110, 115) == asked
 
@@ -224,13 +224,13 @@ def test_who_only_observed_leaves_no_escalation_to_a_life_that_acts(mode: str, s
         compile_spec(parse_spec(parse_document(ESCALATING.replace("mode: act", f"mode: {item}"))))
         for item in (mode, "act")
     ]
-    before, after = (Watch(item, learned(), {}) for item in compiled)
+    before, after = (LiveSession(item, learned(), {}) for item in compiled)
     actions(before, 100, 110)
     recall(after, json.loads(json.dumps(remember(before))), 110)
     assert actions(after, 110, 111) == [step]
 
 
-def test_a_mute_of_one_leaves_the_other_its_say(watch: Watch) -> None:
+def test_a_mute_of_one_leaves_the_other_its_say(watch: LiveSession) -> None:
     watch.set_policy("apart", {"out_of_model": "ignore"})
     ticks(watch, 0, 3)
     watch.mute(["stop"], math.inf)
@@ -252,7 +252,7 @@ UPPER = UPPER.replace("{timeout: 0.2}", "{timeout: 0.2, stale: ignore}")
 def test_what_is_not_judged_neither_begins_nor_ends_an_alert(before: float) -> None:
     compiled = compile_spec(parse_spec(parse_document(UPPER)))
     model = learned(compiled=compiled)
-    watch = Watch(compiled, model, {})
+    watch = LiveSession(compiled, model, {})
     history = History(watch.monitor)
     watch.set_policy("stop", {"warn": 0.5})
     levels = []
@@ -274,7 +274,7 @@ def test_what_is_not_judged_neither_begins_nor_ends_an_alert(before: float) -> N
 def test_a_certain_violation_alerts_while_signals_have_not_come_yet() -> None:
     text = TEXT.replace("startup_grace: 0", "startup_grace: 5").replace("not (p and q)", "not p")
     compiled = compile_spec(parse_spec(parse_document(text)))
-    watch = Watch(compiled, learned(), {})
+    watch = LiveSession(compiled, learned(), {})
     history = History(watch.monitor)
     found = []
     for tick in range(4):
@@ -290,19 +290,19 @@ def test_a_certain_violation_alerts_while_signals_have_not_come_yet() -> None:
 
 
 @pytest.mark.parametrize("duration", [-1.0, math.nan])
-def test_a_mute_of_no_duration_is_refused(watch: Watch, duration: float) -> None:
+def test_a_mute_of_no_duration_is_refused(watch: LiveSession, duration: float) -> None:
     with pytest.raises(ConfigError, match="duration"):
         watch.mute([], duration)
     assert not watch.muted
 
 
 @pytest.mark.parametrize("command", ["reset", "release"])
-def test_unknown_names_are_refused(watch: Watch, command: str) -> None:
+def test_unknown_names_are_refused(watch: LiveSession, command: str) -> None:
     with pytest.raises(ConfigError, match=r"'stopp' is no property .*stop, apart"):
         getattr(watch, command)(["stopp"])
 
 
-def test_a_policy_is_changed_whole_or_not_at_all(watch: Watch) -> None:
+def test_a_policy_is_changed_whole_or_not_at_all(watch: LiveSession) -> None:
     with pytest.raises(ConfigError, match="release"):
         watch.set_policy("stop", {"warn": 0.01, "act": 0.05})
     assert watch.spec.properties["stop"].thresholds.act == 0.5
@@ -311,7 +311,7 @@ def test_a_policy_is_changed_whole_or_not_at_all(watch: Watch) -> None:
     assert watch.spec.properties["stop"].exit == 3
 
 
-def test_another_model_keeps_thresholds_and_automata(watch: Watch) -> None:
+def test_another_model_keeps_thresholds_and_automata(watch: LiveSession) -> None:
     ticks(watch, 0, 3)
     before = watch.session.state
     watch.set_policy("stop", {"act": 0.9})
@@ -322,12 +322,12 @@ def test_another_model_keeps_thresholds_and_automata(watch: Watch) -> None:
     assert watch.session.state == before
 
 
-def test_a_model_of_another_rate_is_refused(watch: Watch) -> None:
+def test_a_model_of_another_rate_is_refused(watch: LiveSession) -> None:
     with pytest.raises(ModelError, match="20 Hz"):
         watch.build(learned(rate=20.0))
 
 
-def test_an_intervention_is_withdrawn_once(watch: Watch) -> None:
+def test_an_intervention_is_withdrawn_once(watch: LiveSession) -> None:
     ticks(watch, 0, 3)
     request = watch.withdraw("the clock jumped")
     assert request is not None
@@ -335,7 +335,7 @@ def test_an_intervention_is_withdrawn_once(watch: Watch) -> None:
     assert watch.withdraw("again") is None
 
 
-def test_a_restart_forgets_samples_and_counts(watch: Watch) -> None:
+def test_a_restart_forgets_samples_and_counts(watch: LiveSession) -> None:
     ticks(watch, 0, 6)
     watch.restart(100)
     assert watch.violations == [0, 0]
@@ -350,7 +350,7 @@ def test_a_clock_that_jumps_takes_no_intervention_back(first: list[int]) -> None
     text = text.replace("release: 0.1", "release: 0.4").replace(
         "startup_grace: 0", "startup_grace: 10"
     )
-    watch = Watch(compile_spec(parse_spec(parse_document(text))), learned(), {})
+    watch = LiveSession(compile_spec(parse_spec(parse_document(text))), learned(), {})
     assert actions(watch, 10, 14)[-1] == "EMERGENCY_STOP"
     for tick in first:  # it may jump again before anything was evaluated
         watch.restart(tick)
@@ -370,10 +370,10 @@ def test_a_memory_of_any_age_takes_no_intervention_back(first: int) -> None:
         "startup_grace: 0", "startup_grace: 10"
     )
     compiled = compile_spec(parse_spec(parse_document(text)))
-    before = Watch(compiled, learned(), {})
+    before = LiveSession(compiled, learned(), {})
     assert actions(before, 10, 14)[-1] == "EMERGENCY_STOP"
     memory = json.loads(json.dumps(remember(before)))
-    watch = Watch(compiled, learned(), {})
+    watch = LiveSession(compiled, learned(), {})
     with pytest.raises(RecordingError, match="ticks old"):
         recall(watch, memory, first, 60.0)
     held = outdated(watch, memory, asking(watch, memory), first)
@@ -390,7 +390,7 @@ def test_a_memory_of_any_age_takes_no_intervention_back(first: int) -> None:
 
 
 def test_an_old_memory_brings_no_alert_back_that_was_muted() -> None:
-    before = Watch(COMPILED, learned(), {})
+    before = LiveSession(COMPILED, learned(), {})
     ticks(before, 10, 14)
     before.mute(["stop"], 60.0)
     assert not asking(before, remember(before))
@@ -401,7 +401,7 @@ def test_an_old_memory_brings_no_alert_back_that_was_muted() -> None:
         asking(before, {**remember(before), "properties": [1]})
 
 
-def test_an_end_leaves_nothing_for_the_next_activation(watch: Watch) -> None:
+def test_an_end_leaves_nothing_for_the_next_activation(watch: LiveSession) -> None:
     ticks(watch, 0, 4)
     watch.end()
     watch.restart(100)
@@ -409,7 +409,7 @@ def test_an_end_leaves_nothing_for_the_next_activation(watch: Watch) -> None:
     assert not watch.advisor.asking
 
 
-def test_how_unknown_values_are_written(watch: Watch) -> None:
+def test_how_unknown_values_are_written(watch: LiveSession) -> None:
     ticks(watch, 0, 1, near=1.0, slow=1.0)
     row = watch.tick(3).rows[0]
     assert row.state_key == "1?"

@@ -19,7 +19,7 @@ from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.learning.pipeline import count_recording
-from forewarn.learning.shard_key import Question
+from forewarn.learning.shard_key import ShardQuery
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.session import Session, run, run_at_once
@@ -197,7 +197,7 @@ def told(compiled: CompiledSpec, path: Path) -> str:
     for watcher in (OutcomeWatcher, EndWatcher):
         watch = Watching(compiled, watcher)
         with open_recording(path) as recording:
-            question = Question(compiled.spec, compiled.abstraction, watch=watch)
+            question = ShardQuery(compiled.spec, compiled.abstraction, watch=watch)
             reports.append(count_recording(recording, "", question))
     how = Replaying(build_monitor(compiled, None), keep_signals=True, lines=True)
     lines: list[str] = []
@@ -243,7 +243,7 @@ def test_all_ticks_of_a_day_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_text('{"t": 0, "near": 0}\n{"t": 86400, "near": 0}\n')
     with open_recording(path) as recording:
-        question = Question(compiled.spec, compiled.abstraction)
+        question = ShardQuery(compiled.spec, compiled.abstraction)
         report = count_recording(recording, "", question)
     assert (report.counts.ticks, report.counts.unknown) == (864_001, 864_001)
     assert report.stale == {"near": 863_997, "moving": 864_001, "hit": 864_001}

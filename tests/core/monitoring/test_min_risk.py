@@ -17,7 +17,7 @@ from forewarn.logic.specification import compile_spec
 from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.carried import tables_of, with_tables
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import RiskRow, same_bits
 
@@ -66,14 +66,14 @@ def learned(*, actions: bool = True) -> CountModel:
 MODEL = learned()
 
 
-def row(watch: Watch, tick: int, near: float, wet: float | None, end: float = 0.0) -> RiskRow:
+def row(watch: LiveSession, tick: int, near: float, wet: float | None, end: float = 0.0) -> RiskRow:
     values = {"near": near, "end": end, **({} if wet is None else {"wet": wet})}
     watch.accept("", watch.session.clock.time_ns(tick), values)
     return watch.tick(tick).rows[0]
 
 
 def test_it_alerts_where_no_action_helps_and_not_where_one_does():
-    watch = Watch(COMPILED, MODEL, {})
+    watch = LiveSession(COMPILED, MODEL, {})
     (automaton,) = COMPILED.automata
     table = least_risk(MODEL, process_of_model(MODEL, confidence=0.9), automaton, 5)
     q = automaton.initial
@@ -91,11 +91,11 @@ def test_it_alerts_where_no_action_helps_and_not_where_one_does():
 
 
 def test_what_is_unknown_counts_with_the_worst_that_is_possible():
-    watch = Watch(COMPILED, MODEL, {})
+    watch = LiveSession(COMPILED, MODEL, {})
     row(watch, 0, 0, 1)
     found = [row(watch, tick, 0, None) for tick in range(1, 5)][-1]
     assert found.stale_signals == ("wet",)
-    both = Watch(COMPILED, MODEL, {})
+    both = LiveSession(COMPILED, MODEL, {})
     dry, wet = row(both, 0, 0, 0), row(both, 1, 0, 1)
     assert found.min_risk == max(dry.min_risk, wet.min_risk)
     assert found.min_risk_lower == min(dry.min_risk_lower, wet.min_risk_lower)
@@ -103,7 +103,7 @@ def test_what_is_unknown_counts_with_the_worst_that_is_possible():
 
 
 def test_where_nothing_was_seen_done_the_answer_to_unknown_states_holds():
-    watch = Watch(COMPILED, MODEL, {})
+    watch = LiveSession(COMPILED, MODEL, {})
     result = row(watch, 0, 1, 1)
     assert result.in_model and math.isnan(result.min_risk)
     assert (result.min_risk_lower, result.min_risk_upper) == (0.0, 1.0)
@@ -113,12 +113,12 @@ def test_where_nothing_was_seen_done_the_answer_to_unknown_states_holds():
 
 
 def test_a_violation_is_certain_and_other_properties_have_no_least_risk():
-    watch = Watch(COMPILED, MODEL, {})
+    watch = LiveSession(COMPILED, MODEL, {})
     assert row(watch, 0, 0, 0, end=1.0).min_risk == 1.0
     plain = compile_spec(
         parse_spec(parse_document(TEXT.replace("risk_measure: min_risk", "risk_measure: risk")))
     )
-    told = row(Watch(plain, MODEL, {}), 0, 0, 0)
+    told = row(LiveSession(plain, MODEL, {}), 0, 0, 0)
     assert all(
         math.isnan(value) for value in (told.min_risk, told.min_risk_lower, told.min_risk_upper)
     )
@@ -128,20 +128,22 @@ def test_a_model_without_actions_is_refused_with_the_key():
     with pytest.raises(
         CheckingError, match=r"properties\.apart\.risk_measure: the model counts no act"
     ):
-        Watch(COMPILED, learned(actions=False), {})
-    assert row(Watch(COMPILED, None, {}), 0, 0, 0).level == Level.NONE, "without a model no risk"
+        LiveSession(COMPILED, learned(actions=False), {})
+    assert row(LiveSession(COMPILED, None, {}), 0, 0, 0).level == Level.NONE, (
+        "without a model no risk"
+    )
 
 
 def test_it_cannot_be_switched_on_while_running():
     plain = compile_spec(
         parse_spec(parse_document(TEXT.replace("risk_measure: min_risk", "risk_measure: risk")))
     )
-    watch = Watch(plain, MODEL, {})
+    watch = LiveSession(plain, MODEL, {})
     with pytest.raises(
         ConfigError, match="risk_measure: min_risk is computed before the first tick"
     ):
         watch.set_policy("apart", {"risk_measure": "min_risk"})
-    other = Watch(COMPILED, MODEL, {})
+    other = LiveSession(COMPILED, MODEL, {})
     other.set_policy("apart", {"act": 0.99})
     assert row(other, 0, 0, 1).level == Level.WARN
 

@@ -15,7 +15,7 @@ from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, RecordingError
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.monitoring.proposals import Judge, Standing
+from forewarn.monitoring.proposals import Judge, RuleState
 from forewarn.monitoring.risk_rows import RiskRow, same_bits
 from forewarn.monitoring.session import Session, run
 from forewarn.recordings.agent_calls import Call, arguments_of, says_failed
@@ -75,9 +75,9 @@ def live(made: list[tuple[str, str, str]], judge: Judge = JUDGE, task: str = "Pa
 
 
 def from_file(path: Path, compiled: CompiledSpec = COMPILED) -> list[Any]:
-    from forewarn.monitoring.live_session import Watch
+    from forewarn.monitoring.live_session import LiveSession
 
-    watch = Watch(compiled, None, {})
+    watch = LiveSession(compiled, None, {})
     with open_recording(path) as recording:
         found = []
         for step, sample in enumerate(recording.read()):
@@ -112,7 +112,7 @@ def test_a_run_is_judged_live_as_it_is_from_a_file(made: list[tuple[str, str, st
     assert alike(rows, live(made))
 
 
-def cleared(standing: Standing) -> Standing:
+def cleared(standing: RuleState) -> RuleState:
     """Forget breaches that have not cleared, so that the next violation counts in any case."""
     state = standing.memory.state
     properties = tuple(prop._replace(breach=None) for prop in state.properties)
@@ -120,7 +120,7 @@ def cleared(standing: Standing) -> Standing:
     return standing._replace(memory=memory)
 
 
-def follows(standing: Standing, name: str) -> list[RiskRow]:
+def follows(standing: RuleState, name: str) -> list[RiskRow]:
     """Return the rows of all steps that may follow a call, over all that it may return."""
     found = []
     for result, following in itertools.product(["fine", "Error: no"], ["read", "check", "pay"]):

@@ -23,7 +23,7 @@ from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.carried import tables_of, with_tables
 from forewarn.monitoring.intervention import Request
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.shielding import advise_action
 from forewarn.signals.ticks import Grid
 
@@ -79,7 +79,7 @@ def learned(compiled=COMPILED, *, actions: bool = True) -> CountModel:
 MODEL = learned()
 
 
-def asked(watch: Watch, tick: int, near: float, wet: float | None) -> Request:
+def asked(watch: LiveSession, tick: int, near: float, wet: float | None) -> Request:
     values = {"near": near, **({} if wet is None else {"wet": wet})}
     watch.accept("", watch.session.clock.time_ns(tick), values)
     request = watch.tick(tick).request
@@ -95,7 +95,7 @@ def table() -> ShieldTable:
 
 
 def test_the_request_carries_the_safest_action_that_reaches_success_and_all_others():
-    request = asked(Watch(COMPILED, MODEL, {}), 0, 1, 0)
+    request = asked(LiveSession(COMPILED, MODEL, {}), 0, 1, 0)
     assert request.action == "REPLAN"
     decision = table().decide(1)
     assert decision is not None and request.recommendation == decision.action
@@ -114,19 +114,19 @@ def test_the_request_carries_the_safest_action_that_reaches_success_and_all_othe
 
 
 def test_where_nothing_is_known_nothing_is_recommended_and_the_request_stays():
-    watch = Watch(COMPILED, MODEL, {})
+    watch = LiveSession(COMPILED, MODEL, {})
     request = asked(watch, 0, 1, 1)
     assert (request.recommendation, request.alternatives) == ("", ())
     assert "nothing was seen done in 'p & q'" in request.recommendation_reason
-    watch = Watch(COMPILED, MODEL, {})
+    watch = LiveSession(COMPILED, MODEL, {})
     asked(watch, 0, 1, 0)
     found = [asked(watch, tick, 1, None) for tick in range(1, 5)][-1]
     assert (found.recommendation, found.alternatives) == ("", ())
     assert "the state is not known" in found.recommendation_reason
     plain = compile_spec(parse_spec(parse_document(TEXT.replace("shield:", "# shield:"))))
     for near, wet in ((1, 0), (1, 1)):
-        ours = asked(Watch(COMPILED, MODEL, {}), 0, near, wet)
-        theirs = asked(Watch(plain, MODEL, {}), 0, near, wet)
+        ours = asked(LiveSession(COMPILED, MODEL, {}), 0, near, wet)
+        theirs = asked(LiveSession(plain, MODEL, {}), 0, near, wet)
         assert ours[:9] == theirs[:9] and theirs[9:] == ("", "", (), (False, False))
 
 
@@ -152,7 +152,7 @@ def test_nothing_that_is_recommended_is_less_than_what_is_asked_for(action, stat
 
 def test_if_nothing_reaches_success_the_safest_is_named_and_that_is_said():
     strict = compile_spec(parse_spec(parse_document(TEXT.replace("0.4", "0.999"))))
-    request = asked(Watch(strict, MODEL, {}), 0, 0, 1)
+    request = asked(LiveSession(strict, MODEL, {}), 0, 0, 1)
     assert not any(one.feasible for one in request.alternatives)
     safest = min(request.alternatives, key=lambda one: one.failure)
     assert request.recommendation == safest.action
@@ -160,7 +160,7 @@ def test_if_nothing_reaches_success_the_safest_is_named_and_that_is_said():
 
 
 def test_lines_of_a_replay_say_it_too():
-    watch = Watch(COMPILED, MODEL, {})
+    watch = LiveSession(COMPILED, MODEL, {})
     request = asked(watch, 0, 1, 0)
     watch.accept("", watch.session.clock.time_ns(1), {"near": 1, "wet": 0})
     told = json.loads(verdict_line(watch.tick(1).verdict, watch.monitor))["shield"]
@@ -195,16 +195,16 @@ def test_a_record_carries_what_was_solved():
 def test_what_makes_no_sense_is_refused_with_its_key(change, words):
     compiled = compile_spec(parse_spec(parse_document(TEXT.replace(*change))))
     with pytest.raises(CheckingError, match=".*".join(words)):
-        Watch(compiled, MODEL, {})
+        LiveSession(compiled, MODEL, {})
     if "shield: the state" not in words[0]:
         with pytest.raises(CheckingError, match=words[0]):
-            Watch(compiled, None, {})
+            LiveSession(compiled, None, {})
 
 
 def test_it_needs_actions_and_says_so_without_a_model():
     with pytest.raises(CheckingError, match="shield: the model counts no actions"):
-        Watch(COMPILED, learned(actions=False), {})
-    watch = Watch(COMPILED, None, {})
+        LiveSession(COMPILED, learned(actions=False), {})
+    watch = LiveSession(COMPILED, None, {})
     assert "shield: without a model nothing is recommended" in watch.monitor.notes
     with pytest.raises(ConfigError, match=r"shield\.at_least"):
         parse_spec(parse_document(TEXT.replace("0.4", "1.4")))

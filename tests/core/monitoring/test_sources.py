@@ -11,25 +11,25 @@ from small_world import MONITOR, TYPES, serialized
 from forewarn.config.file import load_spec
 from forewarn.logic.specification import compile_spec
 from forewarn.messages.definitions import installed_message_type
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.sources import Lapses, Source, sources_of
 
 NOW = 1_700_000_000
 
 
 @pytest.fixture
-def watch(tmp_path: Path) -> Watch:
+def watch(tmp_path: Path) -> LiveSession:
     file = tmp_path / "monitor.yaml"
     file.write_text(MONITOR)
     types = {topic: installed_message_type(name) for topic, name in TYPES.items()}
-    return Watch(compile_spec(load_spec(file)), None, types)
+    return LiveSession(compile_spec(load_spec(file)), None, types)
 
 
-def feed(watch: Watch, topic: str, value: float, time_ns: int) -> None:
+def feed(watch: LiveSession, topic: str, value: float, time_ns: int) -> None:
     watch.accept(topic, time_ns, serialized(topic, value))
 
 
-def sources(watch: Watch, tick: int, lapses: Lapses) -> dict[str, Source]:
+def sources(watch: LiveSession, tick: int, lapses: Lapses) -> dict[str, Source]:
     verdict = watch.tick(tick).verdict
     names = watch.monitor.abstraction.signals
     lapses.since = lapses.at(verdict.time_ns, names, verdict.values)
@@ -39,7 +39,7 @@ def sources(watch: Watch, tick: int, lapses: Lapses) -> dict[str, Source]:
     return {source.signal: source for source in found}
 
 
-def test_ages_of_derived_signals_are_those_of_the_oldest_they_need(watch: Watch) -> None:
+def test_ages_of_derived_signals_are_those_of_the_oldest_they_need(watch: LiveSession) -> None:
     tick = NOW * 10
     feed(watch, "/world/odometry", 2.0, NOW * 10**9 - 300_000_000)
     feed(watch, "/world/distance", 6.0, NOW * 10**9 - 100_000_000)
@@ -53,7 +53,7 @@ def test_ages_of_derived_signals_are_those_of_the_oldest_they_need(watch: Watch)
     assert not any(source.unknown_since_ns for source in found.values())
 
 
-def test_what_is_unknown_comes_first_and_tells_since_when(watch: Watch) -> None:
+def test_what_is_unknown_comes_first_and_tells_since_when(watch: LiveSession) -> None:
     tick, lapses = NOW * 10, Lapses()
     feed(watch, "/world/odometry", 2.0, NOW * 10**9)
     first = sources(watch, tick, lapses)

@@ -19,7 +19,7 @@ from forewarn.config.file import load_spec
 from forewarn.logic.specification import compile_spec
 from forewarn.messages.definitions import installed_message_type
 from forewarn.models.file import load_model
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.record import RISK_TYPE, Names, RecordWriter
 from forewarn.monitoring.session_events import Start
 from forewarn.recordings.registry import open_recording
@@ -31,7 +31,7 @@ def main(folder: Path, output: Path, old: bool) -> None:
     risk_type = installed_message_type(RISK_TYPE)
     with open_recording(folder / "bag.mcap") as recording:
         types = {t: i.message_type for t, i in recording.topics.items() if i.message_type}
-        watch = Watch(compiled, model, types)
+        watch = LiveSession(compiled, model, types)
         text = (folder / "monitor.yaml").read_text()
         writer = RecordWriter(output, Names.of("/monitor"), text, types)
         name = writer.model(model)

@@ -15,7 +15,7 @@ from forewarn.config.file import load_spec
 from forewarn.logic.specification import compile_spec
 from forewarn.messages.definitions import MessageType
 from forewarn.models.counts import CountModel
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.session_events import Mute, Start, UnknownEvent
 from forewarn.monitoring.step import Monitor
@@ -43,7 +43,7 @@ def live(
         compiled = compile_spec(load_spec(corridor_run.config))
         with open_recording(corridor_run.held_out) as recording:
             types = {t: i.message_type for t, i in recording.topics.items() if i.message_type}
-            watch = Watch(compiled, learned[1], types)
+            watch = LiveSession(compiled, learned[1], types)
             grid = watch.monitor.clock
             writer = RecordWriter(path, Names.of("/car/monitor"), "", types)
             first = tick = grid.tick_at_or_after(recording.start_ns)

@@ -21,7 +21,7 @@ from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.file import dump_model, merge_models, parse_model
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings.registry import open_recording
 from forewarn.signals.steps import StepMoments, Steps
@@ -83,7 +83,7 @@ def test_a_clock_of_our_own_learns_replays_and_runs_live(tmp_path: Path) -> None
         run = replay(Replaying(monitor), recording, on_verdict=said.append)
         samples = list(recording.read())
     assert len(run.history) == len(xs) // 2
-    watch = Watch(compiled, learned.model, {})
+    watch = LiveSession(compiled, learned.model, {})
     moments = watch.session.feed.moments
     live = []
     for sample in samples:
@@ -149,7 +149,7 @@ def test_models_of_other_clocks_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_mute_lasts_for_seconds_however_many_steps_they_hold() -> None:
-    watch = Watch(STEPS, None, {})
+    watch = LiveSession(STEPS, None, {})
     second = 1_000_000_000
     moments = watch.session.feed.moments
 

@@ -18,7 +18,7 @@ from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.file import load_model, save_model
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.verdict import PropertyStatus
 from forewarn.recordings.registry import open_recording
 
@@ -82,7 +82,7 @@ def test_several_processes_learn_the_same(
 
 def test_the_session_with_a_signal_that_goes_missing(compiled: CompiledSpec, trace: Path) -> None:
     model = learn([trace], compiled.spec, compiled.abstraction).model
-    watch = Watch(compiled, model, {})
+    watch = LiveSession(compiled, model, {})
     tick_ns = 100_000_000
     watch.accept("", 0, {"x": 0.5})
     known = watch.tick(0)

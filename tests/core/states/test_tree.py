@@ -17,7 +17,7 @@ from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import compile_spec
 from forewarn.models.file import load_model, save_model
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.recordings.registry import open_recording
 from forewarn.signals.snapshots import Snapshot
 
@@ -143,7 +143,7 @@ def test_a_tree_is_learned_from_saved_replayed_and_watched(trace, tmp_path):
     assert run.tracks[0].violation.sum() == sum(
         y > 3 and (i == 0 or rows[i - 1]["y"] <= 3) for i, y in enumerate(r["y"] for r in rows)
     )
-    watch = Watch(COMPILED, model, {})
+    watch = LiveSession(COMPILED, model, {})
     watch.accept("", 0, {"x": 0.5, "y": 1.0, "mode": "fast"})
     [row] = watch.tick(0).rows
     assert (row.state, row.state_key, row.in_model) == ("up & near", "up:10", True)

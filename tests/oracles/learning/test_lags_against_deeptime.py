@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from forewarn.assessment.outcome_counts import LAGS, watch_for
-from forewarn.checking.credible import Question
+from forewarn.checking.credible import RiskQuery
 from forewarn.checking.labels import label_states
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
@@ -94,7 +94,7 @@ def learned(folder: Path, chain: NDArray[np.float64]) -> Learned:
     model = learn(files, SPEC.spec, SPEC.abstraction, watch=watch_for(SPEC)).model
     automaton = SPEC.automata[0]
     classes = label_states(automaton, model.vocabulary, model.states)
-    question = Question(automaton, classes, HORIZON)
+    question = RiskQuery(automaton, classes, HORIZON)
     problem = Problem(model, question, judged_property(SPEC.spec, "p", automaton))
     codes = (0, 1, 3, -1)  # neither; near; near and nearer; crash
     rows_of = np.array([model.index[code] for code in codes])

@@ -13,7 +13,7 @@ from forewarn.errors import ConfigError
 from forewarn.learning.observing import observe
 from forewarn.messages.definitions import installed_message_type
 from forewarn.monitoring.build import compile_spec
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.recordings.registry import open_recording
 from forewarn.wings.plans.judge import judge
 from forewarn.wings.plans.readers import plans_in
@@ -116,7 +116,7 @@ def test_a_plan_is_asked_to_be_made_anew_until_a_better_one_comes(
     rules: Path, tmp_path: Path
 ) -> None:
     compiled = compile_spec(monitor_file(tmp_path))
-    watch = Watch(compiled, None, {"/plan": installed_message_type("std_msgs/msg/String")})
+    watch = LiveSession(compiled, None, {"/plan": installed_message_type("std_msgs/msg/String")})
     asked = []
     for tick, text in enumerate((None, SOUP, FORK, None, "???", SOUP)):
         if text is not None:
@@ -149,12 +149,12 @@ def test_recordings_and_traces_are_judged_as_live(rules: Path, tmp_path: Path) -
 def test_errors_name_the_key_and_the_file(tmp_path: Path) -> None:
     spec = monitor_file(tmp_path)
     with pytest.raises(ConfigError) as caught:
-        Watch(compile_spec(spec), None, {})
+        LiveSession(compile_spec(spec), None, {})
     assert "signals.objection.rules" in str(caught.value)
     assert f"{tmp_path}/kitchen.yaml" in str(caught.value)
     (tmp_path / "kitchen.yaml").write_text("rules: {one: 'always('}")
     with pytest.raises(ConfigError, match=r"signals\.objection\.rules.*rules\.one"):
-        Watch(compile_spec(spec), None, {})
+        LiveSession(compile_spec(spec), None, {})
     derived = MONITOR.replace(
         "predicates:", "  other: {value: objection, rules: a}\npredicates:", 1
     )

@@ -80,7 +80,7 @@ class Estimate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Judged:
+class ContenderScores:
     """What a contender is worth.
 
     Attributes
@@ -129,7 +129,7 @@ def compare(
     resamples: int = 500,
     seed: int = 1,
     clusters: Sequence[str] | None = None,
-) -> list[Judged]:
+) -> list[ContenderScores]:
     """Judge contenders on the same runs.
 
     Parameters
@@ -166,7 +166,7 @@ def compare(
     )
     drawn = [_drawn(found, [*alike.values()], resamples, seed) for found in figures]
     return [
-        Judged(
+        ContenderScores(
             one.name,
             drawn[index]["area"].estimate,
             found.calibration(range(len(folds))),

@@ -128,7 +128,7 @@ class Events(NamedTuple):
         return tuple(alert for alert in self.alerts if alert.start not in with_one)
 
 
-class Judged(NamedTuple):
+class MatchedAlerts(NamedTuple):
     """What became of m alerts of one run, and the v violations that they foresaw.
 
     Attributes
@@ -166,7 +166,7 @@ def judge(
     end: NDArray[np.int64],
     *,
     whole_leads: bool = False,
-) -> Judged:
+) -> MatchedAlerts:
     """Match alerts with the violations of a run.
 
     Parameters
@@ -197,7 +197,7 @@ def judge(
     lead = run.ticks[row] - run.ticks[base]
     if run.horizon is not None and not whole_leads:
         lead = np.minimum(lead, run.horizon)
-    return Judged(happened, foresaw, near, late, alert, row, lead)
+    return MatchedAlerts(happened, foresaw, near, late, alert, row, lead)
 
 
 def _count_up(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -253,7 +253,7 @@ def _alert(track: Track, start: int, end: int, outcome: Outcome) -> Alert:
 
 
 def _violations(
-    track: Track, starts: NDArray[np.int64], judged: Judged, alerts: Sequence[Alert]
+    track: Track, starts: NDArray[np.int64], judged: MatchedAlerts, alerts: Sequence[Alert]
 ) -> tuple[Violation, ...]:
     began = track.ticks[starts[judged.alert]].tolist()
     leads = (judged.lead / track.rate).tolist()

@@ -20,7 +20,7 @@ from forewarn.assessment.reliability import predictions
 from forewarn.assessment.replay import RecordedRun
 from forewarn.errors import InputError, RecordingError
 from forewarn.files.outputs import write_output
-from forewarn.monitoring.black_box import RELEASED, Moment
+from forewarn.monitoring.black_box import RELEASED, LogEntry
 from forewarn.monitoring.incident_file import LABEL_SUFFIX, PREFIX, SUFFIX, TABLE, label_of
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.registry import open_recording
@@ -55,9 +55,9 @@ class Incident:
     ----------
     path : Path
         The file.
-    first : Moment
+    first : LogEntry
         What made it.
-    moments : tuple of Moment
+    moments : tuple of LogEntry
         All that happened; only the first one if the file is torn.
     start_ns, end_ns : int
         Times of its first and last message.
@@ -72,8 +72,8 @@ class Incident:
     """
 
     path: Path
-    first: Moment
-    moments: tuple[Moment, ...]
+    first: LogEntry
+    moments: tuple[LogEntry, ...]
     start_ns: int
     end_ns: int
     size: int
@@ -154,7 +154,7 @@ def labelled_incidents(paths: Sequence[Path]) -> list[Incident]:
 
 def _incident(path: Path, recording: Recording, table: Mapping[str, str]) -> Incident:
     try:
-        first = Moment(
+        first = LogEntry(
             int(table["time_ns"]),
             table["trigger"],
             table["property"],
@@ -180,10 +180,10 @@ def _incident(path: Path, recording: Recording, table: Mapping[str, str]) -> Inc
     )
 
 
-def _moment(told: Mapping[str, Any]) -> Moment:
+def _moment(told: Mapping[str, Any]) -> LogEntry:
     risk = math.nan if told["risk"] is None else float(told["risk"])
     kind, name, text = (str(told[key]) for key in ("kind", "property", "text"))
-    return Moment(int(told["time_ns"]), kind, name, risk, text)
+    return LogEntry(int(told["time_ns"]), kind, name, risk, text)
 
 
 def find_incidents(paths: Sequence[Path]) -> list[Path]:

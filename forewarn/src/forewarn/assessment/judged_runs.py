@@ -26,7 +26,7 @@ class Run(NamedTuple):
     recording: str
 
 
-class Judged(NamedTuple):
+class JudgedRun(NamedTuple):
     """A run with what is said of it; `steps` are its most surprising transitions, worst first."""
 
     run: Run
@@ -34,7 +34,7 @@ class Judged(NamedTuple):
     steps: list[tuple[int, float, Expected]]
 
 
-def judge_run(run: Run, predictor: Predictor, calibration: Calibration, top: int) -> Judged:
+def judge_run(run: Run, predictor: Predictor, calibration: Calibration, top: int) -> JudgedRun:
     """Judge a run, and tell what was expected at its `top` most surprising transitions."""
     finding = calibration.judge(run.surprises)
     worst = np.argsort(-np.asarray(run.surprises), kind="stable")[:top].tolist()
@@ -43,7 +43,7 @@ def judge_run(run: Run, predictor: Predictor, calibration: Calibration, top: int
         (i, float(p), predictor.expected(run.transitions[i], calibration.statistic))
         for i, p in zip(worst, p_values, strict=True)
     ]
-    return Judged(run, finding, steps)
+    return JudgedRun(run, finding, steps)
 
 
 def name_of(compiled: CompiledSpec, state: int) -> str:
@@ -61,7 +61,7 @@ def value_name(calibration: Calibration) -> str:
     return "deviations below the mean" if deviates else "log-likelihood"
 
 
-def step_cells(one: Judged, compiled: CompiledSpec) -> list[Sequence[str]]:
+def step_cells(one: JudgedRun, compiled: CompiledSpec) -> list[Sequence[str]]:
     """Return the most surprising steps of a run, as cells of `STEP_COLUMNS`."""
     clock = compiled.abstraction.clock
     rows: list[Sequence[str]] = []

@@ -15,7 +15,7 @@ from forewarn.assessment.censoring import ends_remark
 from forewarn.assessment.danger import fit_scores
 from forewarn.assessment.group_differences import LEVEL
 from forewarn.assessment.grouped_models import GroupedModels, grouped_models
-from forewarn.assessment.outcome_counts import Watch
+from forewarn.assessment.outcome_counts import PropertyObservers
 from forewarn.assessment.progress import Bar, Bars, overall, unseen
 from forewarn.assessment.results import stale_remark
 from forewarn.assessment.sufficiency import Requirement
@@ -126,7 +126,7 @@ def learn_model(
             progress=overall(recordings, tell),
             enough=None if until is None else _Stop(until, others, tell),
             allow_missing=allow_missing,
-            watch=Watch(compiled),
+            watch=PropertyObservers(compiled),
             copies=copies,
             store=store,
             apart=False,

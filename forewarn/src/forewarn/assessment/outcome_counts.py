@@ -19,11 +19,11 @@ from forewarn.assessment.censoring import concluded, run_ends
 from forewarn.assessment.history import UNKNOWN_STATE, History, Track
 from forewarn.assessment.reliability import UNDECIDED, outcomes, waits
 from forewarn.config.file import MonitorSpec
-from forewarn.learning.recording_report import Watched
+from forewarn.learning.recording_report import ObservedOutcomes
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.run_ends import RunEnd
 from forewarn.models.score_bins import bin_of
-from forewarn.models.shards import ENDED, VIOLATED, AtEnd, Judged, Outcomes
+from forewarn.models.shards import ENDED, VIOLATED, AtEnd, Outcomes, PropertyKey
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.estimated import asks_what_followed, judged_property
 from forewarn.monitoring.step import MAX_GAP
@@ -47,7 +47,7 @@ Place = tuple[tuple[int, ...], bool]
 
 
 @dataclass(frozen=True)
-class Watch:
+class PropertyObservers:
     """Makes watchers for a monitor file; travels between processes."""
 
     compiled: CompiledSpec
@@ -68,9 +68,9 @@ def asked_of(spec: MonitorSpec) -> bool:
     return any(asks_what_followed(spec, name) for name in spec.properties)
 
 
-def watch_for(compiled: CompiledSpec) -> Watch | None:
+def watch_for(compiled: CompiledSpec) -> PropertyObservers | None:
     """Return who is to watch what is learned from; None where nobody asks what followed."""
-    return Watch(compiled) if asked_of(compiled.spec) else None
+    return PropertyObservers(compiled) if asked_of(compiled.spec) else None
 
 
 class EndWatcher:
@@ -135,11 +135,11 @@ class EndWatcher:
         self._length = 0
         self._violated = [False] * len(self._properties)
 
-    def result(self) -> Watched:
+    def result(self) -> ObservedOutcomes:
         """Return how runs end, once the recording is over."""
         self._close()
         names = [one.name for one in self._properties]
-        return Watched((), {}, dict(zip(names, map(tuple, self._runs), strict=True)))
+        return ObservedOutcomes((), {}, dict(zip(names, map(tuple, self._runs), strict=True)))
 
 
 class OutcomeWatcher:
@@ -168,9 +168,9 @@ class OutcomeWatcher:
                 known = isinstance(value, (int, float))  # texts and lists are no probabilities
                 self._scores[name] += [float(value) if known else np.nan] * times
 
-    def result(self) -> Watched:
+    def result(self) -> ObservedOutcomes:
         """Return what followed, for each property whose risk or bounds need it."""
-        found: dict[Judged, Outcomes] = {}
+        found: dict[PropertyKey, Outcomes] = {}
         ends: dict[str, tuple[RunEnd, ...]] = {}
         spec = self._compiled.spec
         for (name, section), automaton, track in zip(
@@ -187,7 +187,7 @@ class OutcomeWatcher:
             intervened = np.array(self._intervened, dtype=bool)
             judged = judged_property(spec, name, automaton)
             found[judged] = outcomes_of(track, intervened, scores, lags)
-        return Watched(self._history.known_states, found, ends)
+        return ObservedOutcomes(self._history.known_states, found, ends)
 
 
 def outcomes_of(

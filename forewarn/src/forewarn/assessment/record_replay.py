@@ -25,7 +25,7 @@ from forewarn.monitoring.checkpoint import recall
 from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.goals import again
 from forewarn.monitoring.live_anomaly import AnomalyRow, Detector
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.record import (
     ANOMALY_NAME,
     FIRST_MODEL,
@@ -138,7 +138,7 @@ class _Replay:
             for topic, info in recording.topics.items()
             if info.message_type is not None
         }
-        self.watch: Watch | None = None
+        self.watch: LiveSession | None = None
         self.anomaly: AnomalyRow | None = None
         self.goals: list[str] = []
         self.shift_ns = 0
@@ -192,7 +192,7 @@ class _Replay:
     def _event(self, event: happened.Event) -> None:
         """Do to the session what an event did then."""
         if isinstance(event, happened.Beginning) and self.watch is None:
-            self.watch = Watch(
+            self.watch = LiveSession(
                 self.compiled,
                 self._model(event.model),
                 self.types,

@@ -37,7 +37,7 @@ HEAVY = 2.0
 MAX_TABLE_BYTES = 256 * 1024 * 1024
 
 
-class Question(NamedTuple):
+class RiskQuery(NamedTuple):
     """One property to ask of a chain.
 
     Attributes
@@ -55,7 +55,7 @@ class Question(NamedTuple):
 
 def credible_tables(
     model: CountModel,
-    questions: Sequence[Question],
+    questions: Sequence[RiskQuery],
     *,
     samples: int = SAMPLES,
     confidence: float = CONFIDENCE,
@@ -126,7 +126,11 @@ def _affordable(tables: Sequence[RiskTable], samples: int) -> int:
 
 
 def _with_bounds(
-    table: RiskTable, question: Question, chain: Chain, kept: NDArray[np.float32], confidence: float
+    table: RiskTable,
+    question: RiskQuery,
+    chain: Chain,
+    kept: NDArray[np.float32],
+    confidence: float,
 ) -> RiskTable:
     tail = (1.0 - confidence) / 2.0
     kept.sort(axis=0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from forewarn.assessment.drift import Drift, find_drift, sequential_p
-from forewarn.assessment.judged_runs import Judged, Run, judge_run
+from forewarn.assessment.judged_runs import JudgedRun, Run, judge_run
 from forewarn.cli.anomaly_output import anomaly_record, print_anomalies
 from forewarn.cli.common import (
     add_allow_missing,
@@ -282,7 +282,7 @@ def read_surprises(
 
 
 def drift_of(
-    judged: Sequence[Judged], calibration: Calibration, predictor: Predictor
+    judged: Sequence[JudgedRun], calibration: Calibration, predictor: Predictor
 ) -> Drift | None:
     """Return whether runs drift; None if they are too few to say."""
     if len(judged) < DRIFT_RUNS:

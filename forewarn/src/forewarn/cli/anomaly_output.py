@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from forewarn.assessment.drift import Drift
-from forewarn.assessment.judged_runs import STEP_COLUMNS, Judged, name_of, step_cells, value_name
+from forewarn.assessment.judged_runs import STEP_COLUMNS, JudgedRun, name_of, step_cells, value_name
 from forewarn.cli.output import Output
 from forewarn.errors import plural
 from forewarn.logic.specification import CompiledSpec
@@ -15,7 +15,7 @@ from forewarn.monitoring.surprise import Predictor
 
 
 def print_anomalies(
-    judged: Sequence[Judged],
+    judged: Sequence[JudgedRun],
     calibration: Calibration,
     drift: Drift | None,
     compiled: CompiledSpec,
@@ -46,7 +46,7 @@ def print_anomalies(
 
 
 def anomaly_record(
-    judged: Sequence[Judged],
+    judged: Sequence[JudgedRun],
     calibration: Calibration,
     drift: Drift | None,
     compiled: CompiledSpec,
@@ -65,7 +65,7 @@ def anomaly_record(
     }
 
 
-def _run_record(one: Judged, compiled: CompiledSpec, predictor: Predictor) -> dict[str, Any]:
+def _run_record(one: JudgedRun, compiled: CompiledSpec, predictor: Predictor) -> dict[str, Any]:
     clock, run = compiled.abstraction.clock, one.run
     since = one.finding.since
     steps = [

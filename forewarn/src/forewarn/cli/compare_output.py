@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from forewarn.assessment.comparison import Estimate, Judged
+from forewarn.assessment.comparison import ContenderScores, Estimate
 from forewarn.cli.common import share
 from forewarn.cli.output import Output
 from forewarn.errors import plural
@@ -16,7 +16,7 @@ ENOUGH = 30
 """Recordings with a violation from which on intervals hold about as often as they say."""
 
 
-def print_judged(name: str, rows: Sequence[Judged], clock: Clock, output: Output) -> None:
+def print_judged(name: str, rows: Sequence[ContenderScores], clock: Clock, output: Output) -> None:
     """Print the figures of each contender, and how they differ from the first one's."""
     columns = (
         name,
@@ -52,7 +52,7 @@ def print_judged(name: str, rows: Sequence[Judged], clock: Clock, output: Output
     output.say()
 
 
-def _cells(row: Judged, clock: Clock) -> list[str]:
+def _cells(row: ContenderScores, clock: Clock) -> list[str]:
     found = row.calibration
     skill = found.skill if found is not None else None
     return [
@@ -79,7 +79,7 @@ def _signed(estimate: Estimate) -> str:
     return f"{value:+{digits}}{interval}"
 
 
-def judged_record(row: Judged) -> dict[str, Any]:
+def judged_record(row: ContenderScores) -> dict[str, Any]:
     """Return a contender's figures for machines."""
     return {
         "name": row.name,

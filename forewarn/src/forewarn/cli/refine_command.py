@@ -25,7 +25,7 @@ from forewarn.files.outputs import check_output
 from forewarn.learning.concrete import concrete, condition_of
 from forewarn.learning.examples import Run
 from forewarn.learning.folds import dealt
-from forewarn.learning.refined import ENDINGS, Answer, Limits, Question, Refined, Trace
+from forewarn.learning.refined import ENDINGS, Answer, Limits, Refined, RefinementQuery, Trace
 from forewarn.learning.refinement import Refiner
 from forewarn.learning.refinement_file import (
     FORMAT,
@@ -178,7 +178,7 @@ def _held_out(read: RunsRead, recordings: Sequence[Path], held_out: Sequence[Pat
     return is_tried
 
 
-def _question(text: str, compiled: CompiledSpec) -> tuple[Question, str]:
+def _question(text: str, compiled: CompiledSpec) -> tuple[RefinementQuery, str]:
     query = parse_process_query(text)
     atoms = compiled.abstraction.vocabulary.atoms
     goal = "" if query is None else query.goal.strip('" ')
@@ -188,7 +188,7 @@ def _question(text: str, compiled: CompiledSpec) -> tuple[Question, str]:
             f"{text!r} is no bound that can be refined for",
             accepted=f"Pmax(NAME) <= P or Pmin(NAME) <= P; names: {', '.join(atoms)}",
         )
-    return Question(query.maximise, query.threshold), goal
+    return RefinementQuery(query.maximise, query.threshold), goal
 
 
 def _trace(run: Run, variables: Sequence[str]) -> Trace:

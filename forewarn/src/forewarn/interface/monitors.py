@@ -12,7 +12,7 @@ from forewarn.errors import ConfigError, RecordingError
 from forewarn.interface.learned import Learned
 from forewarn.models.counts import CountModel
 from forewarn.monitoring import step
-from forewarn.monitoring.evaluate import Chains, Memory, evaluate
+from forewarn.monitoring.evaluate import EscalationChains, Memory, evaluate
 from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.loading import make_monitor
 from forewarn.monitoring.session import Session
@@ -145,7 +145,7 @@ class Run:
             )
         self.monitor = monitor
         self._session = Session(monitor.compiled, {})
-        self._chains = Chains.of(monitor.compiled)
+        self._chains = EscalationChains.of(monitor.compiled)
         none = [0] * len(monitor.properties)
         self._memory = Memory(monitor.compiled.start(), none)
 

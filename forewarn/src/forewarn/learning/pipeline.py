@@ -21,8 +21,8 @@ from forewarn.learning.executors import Executor, Here, Progress
 from forewarn.learning.folds import grouping_of, unseeing
 from forewarn.learning.group_counts import GroupCounts
 from forewarn.learning.observing import observe, observe_at_once
-from forewarn.learning.recording_report import RecordingReport, Watch
-from forewarn.learning.shard_key import Keep, Question, question_digest, shard_key
+from forewarn.learning.recording_report import OutcomeObservers, RecordingReport
+from forewarn.learning.shard_key import Keep, ShardQuery, question_digest, shard_key
 from forewarn.learning.shard_store import ShardStore
 from forewarn.models.counts import CountModel, Provenance, Smoothing
 from forewarn.models.shards import Shard, of_outcomes
@@ -92,7 +92,7 @@ class FoundShard(NamedTuple):
 def count_recording(
     recording: Recording,
     digest: str,
-    question: Question,
+    question: ShardQuery,
     progress: Callable[[float], None] | None = None,
 ) -> RecordingReport:
     """Count the transitions of one recording, which has the digest `digest`."""
@@ -167,7 +167,7 @@ def learn(
     enough: Enough | None = None,
     allow_missing: bool = False,
     keep: Keep | None = None,
-    watch: Watch | None = None,
+    watch: OutcomeObservers | None = None,
     copies: Copies | None = None,
     store: ShardStore | None = None,
     apart: bool = True,
@@ -207,7 +207,7 @@ def learn(
     RecordingError
         If a recording cannot be read or lacks a topic, or two of them hold the same data.
     """
-    question = Question(spec, abstraction, allow_missing, keep, watch, grouping_of(spec))
+    question = ShardQuery(spec, abstraction, allow_missing, keep, watch, grouping_of(spec))
     validity = question.validity
     address = None if store is None else question_digest(question)
     total = Sum(spec, abstraction, validity)
@@ -319,7 +319,7 @@ def _shard(report: RecordingReport, model: CountModel) -> Shard:
 
 def shard_of(
     path: Path,
-    question: Question,
+    question: ShardQuery,
     store: ShardStore | None,
     address: str | None,
     grouping: Grouping | None = None,
@@ -348,7 +348,7 @@ def shard_of(
 
 def _shard_of(
     recording: Recording,
-    question: Question,
+    question: ShardQuery,
     store: ShardStore | None,
     address: str | None,
     progress: Callable[[float], None] | None,

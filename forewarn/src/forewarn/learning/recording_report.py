@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from forewarn.learning.counting import Counts
 from forewarn.models.counts import Provenance
 from forewarn.models.run_ends import RunEnd
-from forewarn.models.shards import Judged, Outcomes
+from forewarn.models.shards import Outcomes, PropertyKey
 from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import Observed
@@ -20,17 +20,17 @@ NOTHING: Counter[Any] = Counter()
 """In the place of counts that are gone, one for all recordings: there may be millions."""
 
 
-class Watcher(Protocol):
+class OutcomeObserver(Protocol):
     """Watches a recording while it is counted, and tells what followed its moments."""
 
     def add(self, snapshot: Snapshot, observation: Observed) -> None:
         """Take in a moment that counts, and those that repeat it, and what is seen of it."""
 
-    def result(self) -> Watched:
+    def result(self) -> ObservedOutcomes:
         """Return what followed, once the recording is over."""
 
 
-class Watched(NamedTuple):
+class ObservedOutcomes(NamedTuple):
     """What a watcher has seen; states are positions in `codes`.
 
     Attributes
@@ -42,18 +42,18 @@ class Watched(NamedTuple):
     """
 
     codes: Sequence[int]
-    outcomes: Mapping[Judged, Outcomes]
+    outcomes: Mapping[PropertyKey, Outcomes]
     ends: Mapping[str, tuple[RunEnd, ...]]
 
 
-class Watch(Protocol):
+class OutcomeObservers(Protocol):
     """Makes the watcher of each recording."""
 
     @property
     def key(self) -> str:
         """A text that identifies the watchers: where it is the same, they tell the same."""
 
-    def __call__(self, abstraction: Abstraction) -> Watcher:
+    def __call__(self, abstraction: Abstraction) -> OutcomeObserver:
         """Return a watcher of one recording, which is read through `abstraction`."""
 
 
@@ -69,7 +69,7 @@ class RecordingReport:
         Ticks at which each signal was unknown because it was old or absent.
     failures : Counter
         Reasons why values could not be had, with the number of ticks.
-    watched : Watched or None
+    watched : ObservedOutcomes or None
         What followed its moments, if somebody watched.
     whole : bool
         Whether all its counts are here; not once they were added up (`summed`).
@@ -85,7 +85,7 @@ class RecordingReport:
     stale: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     warnings: tuple[str, ...] = ()
-    watched: Watched | None = None
+    watched: ObservedOutcomes | None = None
     whole: bool = True
     group: str = ""
 

@@ -34,7 +34,7 @@ The last value is true where the goal holds, and None where a terminal label has
 
 
 @dataclass(frozen=True)
-class Question:
+class RefinementQuery:
     """An upper bound: the probability to reach the goal, over all ways to choose.
 
     Attributes

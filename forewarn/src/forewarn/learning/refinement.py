@@ -36,8 +36,8 @@ from forewarn.learning.refined import (
     Flow,
     LeafValue,
     Limits,
-    Question,
     Refined,
+    RefinementQuery,
     Round,
     Trace,
     Way,
@@ -98,7 +98,9 @@ class Refiner:
         of_runs = [group for _, group in sorted(ordered_runs, key=itemgetter(0))]
         self._splitter = Splitter(self._linked, variables, of_runs, held_out)
 
-    def refine(self, question: Question, limits: Limits, told: Told = lambda *_: None) -> Refined:
+    def refine(
+        self, question: RefinementQuery, limits: Limits, told: Told = lambda *_: None
+    ) -> Refined:
         """Split leaves until the bound holds, is really broken, or nothing helps.
 
         `told` hears after each split how many there were, and what the process says now.
@@ -127,7 +129,7 @@ class Refiner:
                 Round(leaf, choice.condition, choice.gain, lost[leaf], *path, before, made.answer)
             )
 
-    def _made(self, question: Question) -> _Made:
+    def _made(self, question: RefinementQuery) -> _Made:
         """Return the process as the tree makes it now, and its answer."""
         linked = self._linked
         goal, ended = linked.by_leaf[GOAL].vertex, linked.by_leaf[ENDED]
@@ -257,7 +259,7 @@ class Refiner:
         self,
         ending: Ending,
         made: _Made,
-        question: Question,
+        question: RefinementQuery,
         rounds: Sequence[Round],
         real: float,
         rejected: Sequence[tuple[str, str]],

@@ -19,7 +19,7 @@ import zstandard
 
 from forewarn.errors import ModelError
 from forewarn.learning.counting import Counts
-from forewarn.learning.recording_report import RecordingReport, Watched
+from forewarn.learning.recording_report import ObservedOutcomes, RecordingReport
 from forewarn.models.checked_json import Reader, most_unpacked, parse_json
 from forewarn.models.file import parse_provenance
 from forewarn.models.process import Step
@@ -75,7 +75,7 @@ def _dumped(report: RecordingReport) -> dict[str, Any]:
     }
 
 
-def _dumped_outcomes(watched: Watched) -> dict[str, Any]:
+def _dumped_outcomes(watched: ObservedOutcomes) -> dict[str, Any]:
     judged = list(watched.outcomes)
     return {
         "codes": list(watched.codes),
@@ -111,12 +111,12 @@ def _parsed(reader: Reader) -> RecordingReport:
     )
 
 
-def _parsed_outcomes(reader: Reader) -> Watched:
+def _parsed_outcomes(reader: Reader) -> ObservedOutcomes:
     codes = [_code("codes", code) for code in reader.items("codes", MAX_ROWS)]
     (shard,) = parse([reader.child("shard")], reader.children("properties"), len(codes))
     ends = reader.child("ends")
     found = {name: parse_ends(ends, name) for name in ends.value}
-    return Watched(tuple(codes), dict(shard.outcomes), found)
+    return ObservedOutcomes(tuple(codes), dict(shard.outcomes), found)
 
 
 def _named(reader: Reader) -> Counter[str]:

@@ -21,7 +21,7 @@ import numpy as np
 
 import forewarn
 from forewarn.config.file import MonitorSpec
-from forewarn.learning.recording_report import Watch
+from forewarn.learning.recording_report import OutcomeObservers
 from forewarn.recordings.groups import Grouping
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import Admission
@@ -34,14 +34,14 @@ READERS = ("forewarn.recordings", "forewarn.maps")
 
 
 @dataclass(frozen=True)
-class Question:
+class ShardQuery:
     """What is asked of each recording; see `pipeline.learn`. It travels between processes."""
 
     spec: MonitorSpec
     abstraction: Abstraction
     allow_missing: bool = False
     keep: Keep | None = None
-    watch: Watch | None = None
+    watch: OutcomeObservers | None = None
     grouping: Grouping | None = None
 
     @cached_property
@@ -52,10 +52,10 @@ class Question:
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave what was computed behind: rules cannot travel."""
         content = (self.spec, self.abstraction, self.allow_missing, self.keep, self.watch)
-        return Question, (*content, self.grouping)
+        return ShardQuery, (*content, self.grouping)
 
 
-def question_digest(question: Question) -> str:
+def question_digest(question: ShardQuery) -> str:
     """Return the SHA-256 of all that a shard depends on but the recording, in hex."""
     spec, abstraction, watch = question.spec, question.abstraction, question.watch
     content = {

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forewarn.errors import ModelError
-from forewarn.models.shards import Judged, Shard, dump_judged, read_property
+from forewarn.models.shards import PropertyKey, Shard, dump_judged, read_property
 
 if TYPE_CHECKING:
     from forewarn.models.checked_json import Reader
@@ -87,7 +87,7 @@ class Estimate:
 
     Attributes
     ----------
-    judged : Judged
+    judged : PropertyKey
         The property.
     asked, chosen : str
         The estimator that the monitor file names, and what came of it: a base, or ``ensemble``, the
@@ -108,7 +108,7 @@ class Estimate:
         Digest of the names of those recordings (`source_of`).
     """
 
-    judged: Judged
+    judged: PropertyKey
     asked: str
     chosen: str
     reason: str
@@ -166,7 +166,7 @@ def parse(readers: Sequence[Reader]) -> tuple[Estimate, ...]:
 
 
 def _parse(reader: Reader) -> Estimate:
-    judged = Judged(**read_property(reader.child("judged")))
+    judged = PropertyKey(**read_property(reader.child("judged")))
     scored = reader.get("scored", "an object, or null")
     return Estimate(
         judged=judged,

@@ -32,7 +32,7 @@ MAX_LAG = 1 << 20
 MAX_COUNT = 1 << 40
 
 
-class Judged(NamedTuple):
+class PropertyKey(NamedTuple):
     """The property that outcomes are about; those of another formula say nothing.
 
     Attributes
@@ -139,7 +139,7 @@ class Shard:
 
     recording: str
     transitions: Counts
-    outcomes: Mapping[Judged, Outcomes] = field(default_factory=dict)
+    outcomes: Mapping[PropertyKey, Outcomes] = field(default_factory=dict)
     group: str = ""
 
     @property
@@ -156,7 +156,7 @@ class Shard:
         )
 
 
-def of_outcomes(outcomes: Mapping[Judged, Outcomes]) -> Shard:
+def of_outcomes(outcomes: Mapping[PropertyKey, Outcomes]) -> Shard:
     """Return a shard that tells of outcomes alone."""
     return Shard("", np.zeros((0, 3), dtype=np.int64), outcomes)
 
@@ -171,12 +171,12 @@ def _moved(rows: Counts, target: NDArray[np.int64], columns: Sequence[int]) -> C
     return np.asarray(found[keep])
 
 
-def judged_in(shards: Sequence[Shard]) -> tuple[Judged, ...]:
+def judged_in(shards: Sequence[Shard]) -> tuple[PropertyKey, ...]:
     """Return the properties that some recording tells about, in the order of appearance."""
     return tuple(dict.fromkeys(judged for shard in shards for judged in shard.outcomes))
 
 
-def told_by(outcomes: Iterable[Judged], judged: Judged) -> Judged | None:
+def told_by(outcomes: Iterable[PropertyKey], judged: PropertyKey) -> PropertyKey | None:
     """Return the one of `outcomes` that tells of a property, and of all its scores at least."""
     for one in outcomes:
         same = one._replace(scores=()) == judged._replace(scores=())
@@ -208,7 +208,7 @@ def _bytes(rows: Counts) -> bytes:
     return repr(rows.shape).encode() + np.ascontiguousarray(rows, dtype="<i8").tobytes()
 
 
-def dump_judged(found: Sequence[Judged]) -> list[dict[str, Any]]:
+def dump_judged(found: Sequence[PropertyKey]) -> list[dict[str, Any]]:
     """Return the properties as JSON can hold them."""
     return [
         {**one._asdict(), "horizon": None if math.isinf(one.horizon) else one.horizon}
@@ -216,7 +216,7 @@ def dump_judged(found: Sequence[Judged]) -> list[dict[str, Any]]:
     ]
 
 
-def dump(shard: Shard, judged: Sequence[Judged]) -> dict[str, Any]:
+def dump(shard: Shard, judged: Sequence[PropertyKey]) -> dict[str, Any]:
     """Return a shard as JSON can hold it: tables are lists of columns."""
     return {
         "recording": shard.recording,
@@ -258,10 +258,10 @@ def read_property(reader: Reader) -> dict[str, Any]:
 
 def parse(readers: Sequence[Reader], heads: Sequence[Reader], n: int) -> tuple[Shard, ...]:
     """Return shards over `n` states from JSON; raises ModelError naming what is wrong."""
-    judged = tuple(Judged(**read_property(head)) for head in heads)
+    judged = tuple(PropertyKey(**read_property(head)) for head in heads)
     found = []
     for reader in readers:
-        outcomes: dict[Judged, Outcomes] = {}
+        outcomes: dict[PropertyKey, Outcomes] = {}
         for part in reader.children("outcomes"):
             head = judged[part.integer("property", 0, len(judged) - 1)]
             if head in outcomes:

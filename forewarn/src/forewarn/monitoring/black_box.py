@@ -30,7 +30,7 @@ MOST_LATCHED = 32
 """Messages of a latched topic that outlive the ring."""
 
 
-class Moment(NamedTuple):
+class LogEntry(NamedTuple):
     """Something that happened.
 
     Attributes
@@ -67,7 +67,7 @@ class Kept(NamedTuple):
         The message in CDR, or what gives it: it is not serialized unless somebody wants it.
     size : int
         Bytes that it takes, roughly.
-    moment : Moment or None
+    moment : LogEntry or None
         What it tells of, if it tells of what happened.
     """
 
@@ -76,7 +76,7 @@ class Kept(NamedTuple):
     type: str
     payload: bytes | Callable[[], bytes]
     size: int
-    moment: Moment | None = None
+    moment: LogEntry | None = None
 
     def serialized(self) -> bytes:
         """Return the message in CDR."""
@@ -90,7 +90,7 @@ class Sink(Protocol):
     def over(self) -> bool:
         """The file that was begun last takes no more: it is full, or could not be written."""
 
-    def begin(self, first: Moment, kept: Sequence[Kept], *, continued: bool) -> None:
+    def begin(self, first: LogEntry, kept: Sequence[Kept], *, continued: bool) -> None:
         """Begin an incident with the messages of the ring; `continued`: the last file was full."""
 
     def write(self, kept: Kept) -> None:
@@ -196,7 +196,7 @@ class BlackBox:
         self._triggers = {*spec.trigger, REQUEST}
         self._after_ns = round(spec.after * NANOSECONDS)
         self._longest_ns = round(spec.longest * NANOSECONDS)
-        self._last: Moment | None = None  # of the incident that is going on
+        self._last: LogEntry | None = None  # of the incident that is going on
         self._ends_ns = 0
 
     @property
@@ -220,7 +220,7 @@ class BlackBox:
             self._begin(moment, tuple(self.ring))
         self._last = moment
 
-    def _begin(self, moment: Moment, kept: Sequence[Kept], *, continued: bool = False) -> None:
+    def _begin(self, moment: LogEntry, kept: Sequence[Kept], *, continued: bool = False) -> None:
         self._sink.begin(moment, kept, continued=continued)
         self._ends_ns = moment.time_ns + self._longest_ns
 
@@ -254,7 +254,7 @@ class Observer:
     def __init__(self) -> None:
         self._levels: dict[str, Level] = {}
 
-    def moments(self, result: TickResult, clock: Clock) -> Iterator[Moment]:
+    def moments(self, result: TickResult, clock: Clock) -> Iterator[LogEntry]:
         """Yield what is new at a tick."""
         verdict = result.verdict
         for prop, row in zip(verdict.properties, result.rows, strict=True):
@@ -263,16 +263,16 @@ class Observer:
             figure = compared(row)
             if prop.counted:
                 said = f"{row.property}: violated"
-                yield Moment(verdict.time_ns, VIOLATION, row.property, figure, said)
+                yield LogEntry(verdict.time_ns, VIOLATION, row.property, figure, said)
             if level > before:
                 kind = ACT if level is Level.ACT else WARN
-                yield Moment(verdict.time_ns, kind, row.property, figure, reason_of(row, clock))
+                yield LogEntry(verdict.time_ns, kind, row.property, figure, reason_of(row, clock))
             elif level < before:
                 said = f"{row.property}: back from {before.name} to {level.name}"
-                yield Moment(verdict.time_ns, RELEASED, row.property, figure, said)
+                yield LogEntry(verdict.time_ns, RELEASED, row.property, figure, said)
         anomaly = verdict.anomaly
         if anomaly is not None and anomaly.since == anomaly.tick:
-            yield Moment(verdict.time_ns, ANOMALY, "", anomaly.value, in_words(anomaly))
+            yield LogEntry(verdict.time_ns, ANOMALY, "", anomaly.value, in_words(anomaly))
 
     def restart(self) -> None:
         """Forget the levels: everything begins anew."""

@@ -35,7 +35,7 @@ from forewarn.states.condition import hold_conditions
 from forewarn.states.observation_error import observation_errors
 
 if TYPE_CHECKING:
-    from forewarn.checking.credible import Question
+    from forewarn.checking.credible import RiskQuery
     from forewarn.checking.interface import Checker
     from forewarn.checking.process_bounds import CountedProcess
     from forewarn.config.file import MonitorSpec
@@ -169,7 +169,7 @@ Solved = TypeVar("Solved", ProcessRisk, RiskOfActions)
 
 def _of_process(
     compiled: CompiledSpec,
-    questions: Sequence[Question],
+    questions: Sequence[RiskQuery],
     model: CountModel | None,
     process: Callable[[], CountedProcess],
     key: str,
@@ -199,7 +199,7 @@ def build_for_decisions(compiled: CompiledSpec, model: CountModel | None) -> Mon
 
 
 def _property(
-    compiled: CompiledSpec, name: str, question: Question, risk: SolvedRisk, chain: Chain | None
+    compiled: CompiledSpec, name: str, question: RiskQuery, risk: SolvedRisk, chain: Chain | None
 ) -> CompiledProperty:
     """Return a property with its risk."""
     section, abstraction = compiled.spec.properties[name], compiled.abstraction

@@ -24,12 +24,12 @@ from forewarn.monitoring.step import Monitor, MonitorState
 
 if TYPE_CHECKING:
     from forewarn.monitoring.belief import Belief
-    from forewarn.monitoring.live_session import Watch
+    from forewarn.monitoring.live_session import LiveSession
 
 Memory = dict[str, Any]
 
 
-def remember(watch: Watch) -> Memory:
+def remember(watch: LiveSession) -> Memory:
     """Return what a restart has to know; ``pending`` is false if no obligation or alert is.
 
     A breach that has not cleared is pending, too, or the next life would count it again.
@@ -178,12 +178,14 @@ def key(monitor: Monitor) -> str:
     return digest.hexdigest()
 
 
-def recall(watch: Watch, memory: Mapping[str, Any], first: int, oldest: float = math.inf) -> None:
+def recall(
+    watch: LiveSession, memory: Mapping[str, Any], first: int, oldest: float = math.inf
+) -> None:
     """Go on where a former life of the monitor ended.
 
     Parameters
     ----------
-    watch : Watch
+    watch : LiveSession
         The new life, before its first tick.
     memory : mapping
         What `remember` returned.
@@ -231,7 +233,7 @@ def recall(watch: Watch, memory: Mapping[str, Any], first: int, oldest: float = 
     watch.recall(state, violations, advisor, Mutes(mutes, watch.mutes.waiting, heard, reasons))
 
 
-def asking(watch: Watch, memory: Mapping[str, Any]) -> dict[str, PolicyState]:
+def asking(watch: LiveSession, memory: Mapping[str, Any]) -> dict[str, PolicyState]:
     """Return the alerts by which a memory's monitor asked a planner for something, by property.
 
     Alerts that were muted are not among them. The properties are those of its monitor file, which
@@ -262,7 +264,7 @@ def asking(watch: Watch, memory: Mapping[str, Any]) -> dict[str, PolicyState]:
 
 
 def outdated(
-    watch: Watch, memory: Mapping[str, Any], asked: Mapping[str, PolicyState], first: int
+    watch: LiveSession, memory: Mapping[str, Any], asked: Mapping[str, PolicyState], first: int
 ) -> Memory | None:
     """Return what a memory still tells, however old it is: that alerts had not ended.
 
@@ -273,7 +275,7 @@ def outdated(
 
     Parameters
     ----------
-    watch : Watch
+    watch : LiveSession
         The new life, before its first tick.
     memory : mapping
         What `remember` returned.

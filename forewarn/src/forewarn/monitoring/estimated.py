@@ -20,10 +20,10 @@ from forewarn.learning.estimates.choice import (
 from forewarn.learning.estimates.clustered import clustered_bounds
 from forewarn.learning.estimates.problem import Problem
 from forewarn.models.estimates import PLAIN, Estimate, Line, Mixture, Part, source_of
-from forewarn.models.shards import Judged, judged_in, told_by
+from forewarn.models.shards import PropertyKey, judged_in, told_by
 
 if TYPE_CHECKING:
-    from forewarn.checking.credible import Question
+    from forewarn.checking.credible import RiskQuery
     from forewarn.config.file import MonitorSpec
     from forewarn.config.sections import BoundsSpec
     from forewarn.logic.automaton import Automaton
@@ -53,10 +53,10 @@ class Estimated(NamedTuple):
     weights: tuple[float, ...]
 
 
-def judged_property(spec: MonitorSpec, name: str, automaton: Automaton) -> Judged:
+def judged_property(spec: MonitorSpec, name: str, automaton: Automaton) -> PropertyKey:
     """Return what identifies the outcomes of a property."""
     section = spec.properties[name]
-    return Judged(
+    return PropertyKey(
         name,
         " ".join(section.formula.split()),
         section.horizon,
@@ -80,7 +80,7 @@ def automaton_digest(automaton: Automaton) -> str:
 
 
 def estimates_of(
-    compiled: CompiledSpec, model: CountModel, questions: Sequence[Question]
+    compiled: CompiledSpec, model: CountModel, questions: Sequence[RiskQuery]
 ) -> list[Estimate | None]:
     """Return what each property's risk is made of; None where it is the chain's, unasked.
 
@@ -116,7 +116,7 @@ def estimates_of(
 
 
 def estimated_table(
-    model: CountModel, question: Question, estimate: Estimate, chain: RiskTable, bounds: BoundsSpec
+    model: CountModel, question: RiskQuery, estimate: Estimate, chain: RiskTable, bounds: BoundsSpec
 ) -> Estimated:
     """Return the tables of an estimate that is not the chain as it is.
 
@@ -146,7 +146,11 @@ def estimated_table(
 
 
 def clustered_chain(
-    model: CountModel, question: Question, judged: Judged, chain: RiskTable, bounds: BoundsSpec
+    model: CountModel,
+    question: RiskQuery,
+    judged: PropertyKey,
+    chain: RiskTable,
+    bounds: BoundsSpec,
 ) -> RiskTable:
     """Return the chain's table with bounds that account for recordings that differ.
 

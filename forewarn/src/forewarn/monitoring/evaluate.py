@@ -39,14 +39,14 @@ class TickResult(NamedTuple):
     request: Request | None
 
 
-class Chains(NamedTuple):
+class EscalationChains(NamedTuple):
     """What each property asks for: its chain of escalation, and what it asks out of model."""
 
     answers: tuple[tuple[Answer, ...], ...]
     out_of_model: Mapping[str, Answer]
 
     @classmethod
-    def of(cls, monitor: Monitor) -> Chains:
+    def of(cls, monitor: Monitor) -> EscalationChains:
         """Return those of the thresholds in force."""
         sections = monitor.spec.properties.values()
         answers = tuple(answers_of(section, monitor.clock) for section in sections)
@@ -91,7 +91,9 @@ def advised(monitor: Monitor, verdict: Verdict, asked: str = NO_ACTION) -> Advic
     return advise_action(monitor.shield, state, name, monitor.clock, asked)
 
 
-def evaluate(monitor: Monitor, chains: Chains, memory: Memory, snapshot: Snapshot) -> EvaluatedTick:
+def evaluate(
+    monitor: Monitor, chains: EscalationChains, memory: Memory, snapshot: Snapshot
+) -> EvaluatedTick:
     """Evaluate a moment."""
     state, verdict = monitor.step(memory.state, snapshot)
     violations = [

@@ -17,7 +17,7 @@ from forewarn.errors import DecodeError
 from forewarn.monitoring.evaluate import EvaluatedTick, evaluate
 from forewarn.monitoring.intervention import reason_of
 from forewarn.monitoring.policy import Level
-from forewarn.monitoring.proposals import Judge, Judgement, Standing, violated
+from forewarn.monitoring.proposals import Judge, Judgement, RuleState, violated
 from forewarn.monitoring.risk_rows import RiskRow, compared
 from forewarn.monitoring.session_events import GoalDecided, encode
 from forewarn.monitoring.unknowns import possibly_broken
@@ -26,7 +26,7 @@ from forewarn.states.plan_signals import verdicts
 
 if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec
-    from forewarn.monitoring.live_session import Watch
+    from forewarn.monitoring.live_session import LiveSession
 
 NOW = "this goal breaks the rule"
 WHATEVER = "this goal breaks the rule, whatever happens next"
@@ -43,12 +43,12 @@ def refuses(judgement: Judgement) -> bool:
     return judgement.active and (judgement.certain or effect not in PASSING)
 
 
-def judge_goal(watch: Watch, tick: int, topic: str, payload: bytes) -> Judgement:
+def judge_goal(watch: LiveSession, tick: int, topic: str, payload: bytes) -> Judgement:
     """Say what the rules have against a goal that would arrive at a tick, and remember nothing.
 
     Parameters
     ----------
-    watch : Watch
+    watch : LiveSession
         The session, before the tick.
     tick : int
         The next tick.
@@ -75,7 +75,7 @@ def judge_goal(watch: Watch, tick: int, topic: str, payload: bytes) -> Judgement
     anyway = _broken(judge, without, nothing, "")
     silent = {*anyway, *watch.muted}
     broken = {name: why for name, why in ahead.items() if name not in silent}
-    after = Standing(Progress(), evaluated.memory)
+    after = RuleState(Progress(), evaluated.memory)
     values = dict(zip(monitor.abstraction.signals, evaluated.result.verdict.values, strict=True))
     possible = _unknown(judge, evaluated)
     unknown = {name: why for name, why in possible.items() if name not in silent}
@@ -118,7 +118,7 @@ def undecided(
     )
 
 
-def again(watch: Watch, event: GoalDecided) -> list[str]:
+def again(watch: LiveSession, event: GoalDecided) -> list[str]:
     """Judge a goal of a record once more, and return what is not as it was, to the last bit.
 
     Where the type of processor has a part in conditions nothing is judged: the record holds what

@@ -25,7 +25,7 @@ from forewarn.signals.clock import NANOSECONDS
 
 if TYPE_CHECKING:
     from forewarn.config.black_box import BlackBoxSpec
-    from forewarn.monitoring.black_box import Kept, Moment
+    from forewarn.monitoring.black_box import Kept, LogEntry
 
 TABLE = "forewarn.incident"
 FORMAT = "1"
@@ -152,7 +152,7 @@ class IncidentFile:
     ----------
     path : Path
         What it will be called once it is complete.
-    first : Moment
+    first : LogEntry
         What made it.
     about : mapping of str to str
         What else a reader wants to know: the node, the model's digest.
@@ -173,14 +173,14 @@ class IncidentFile:
     """
 
     def __init__(
-        self, path: Path, first: Moment, about: Mapping[str, str], files: Mapping[str, bytes]
+        self, path: Path, first: LogEntry, about: Mapping[str, str], files: Mapping[str, bytes]
     ) -> None:
         self.path = path
         self.part = path.with_name(path.name + PART)
         self.left_out: dict[str, str] = {}
         self.messages = 0
         self._types: dict[str, MessageType] = {}
-        self._moments: list[Moment] = []
+        self._moments: list[LogEntry] = []
         try:
             self._writer = RecordingWriter(self.part)
         except RecordingError as error:
@@ -263,7 +263,7 @@ class IncidentFile:
             self._lock = -1
 
 
-def _told(first: Moment) -> dict[str, str]:
+def _told(first: LogEntry) -> dict[str, str]:
     return {
         "time_ns": str(first.time_ns),
         "trigger": first.kind,

@@ -41,7 +41,7 @@ NOWHERE = Path((), ())
 
 
 @dataclass(frozen=True, eq=False)
-class Outlook:
+class HittingTimes:
     """Looks ahead from the product states of one property.
 
     Attributes
@@ -113,9 +113,9 @@ class Outlook:
 
 def look_ahead(
     chain: Chain, automaton: Automaton, classes: NDArray[np.int64], table: RiskTable
-) -> Outlook:
+) -> HittingTimes:
     """Return the outlook of a property whose risk table is solved."""
     steps = None
     if table.horizon is not None:
         steps = expected_steps(chain, automaton, classes, table.horizon)
-    return Outlook(chain, automaton, classes, table, steps)
+    return HittingTimes(chain, automaton, classes, table, steps)

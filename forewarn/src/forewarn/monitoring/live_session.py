@@ -1,7 +1,7 @@
 """A session with commands of an operator and requests to the planner.
 
-`Watch` is the node without clock, middleware and threads. A record (`record.py`) of its inputs
-gives the same bits when another `Watch` reads it.
+`LiveSession` is the node without clock, middleware and threads. A record (`record.py`) of its
+inputs gives the same bits when another `LiveSession` reads it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ from forewarn.monitoring.build import (
     build_without_bounds,
 )
 from forewarn.monitoring.changed_policy import with_policies, with_section
-from forewarn.monitoring.evaluate import Chains, EvaluatedTick, Memory, TickResult, evaluate
+from forewarn.monitoring.evaluate import (
+    EscalationChains,
+    EvaluatedTick,
+    Memory,
+    TickResult,
+    evaluate,
+)
 from forewarn.monitoring.intervention import AdvisorState, Request, withdraw
 from forewarn.monitoring.mutes import Muted, Mutes
 from forewarn.monitoring.policy import Level, carried_over, release
@@ -36,7 +42,7 @@ if TYPE_CHECKING:
     from forewarn.states.interface import Observed
 
 
-class Watch:
+class LiveSession:
     """A session with operator commands.
 
     Parameters
@@ -86,7 +92,7 @@ class Watch:
         self.unreadable: dict[str, str] = {}
         self.advisor = AdvisorState()
         self.mutes = Mutes({}, {}, {}, {})
-        self._chains = Chains.of(self.monitor)
+        self._chains = EscalationChains.of(self.monitor)
 
     @property
     def monitor(self) -> Monitor:
@@ -308,7 +314,7 @@ class Watch:
             If a value is out of range; then nothing has changed.
         """
         self.session.swap(with_policies(self.monitor, {name: values}))
-        self._chains = Chains.of(self.monitor)
+        self._chains = EscalationChains.of(self.monitor)
 
     def build(self, model: CountModel) -> Monitor:
         """Return a monitor with another model, to be handed to `use`; may take a while.

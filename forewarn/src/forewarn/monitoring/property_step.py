@@ -68,7 +68,7 @@ class PropertyState(NamedTuple):
     breach: Breach | None = None
 
 
-class Moment(NamedTuple):
+class TickInputs(NamedTuple):
     """What all properties read at one tick.
 
     Attributes
@@ -102,7 +102,7 @@ class Moment(NamedTuple):
 def judge(
     compiled: CompiledProperty,
     before: PropertyState,
-    moment: Moment,
+    moment: TickInputs,
     model: LoadedModel | None,
     beliefs: Filter | None,
 ) -> tuple[PropertyState, PropertyVerdict]:
@@ -114,7 +114,7 @@ def judge(
         The property.
     before : PropertyState
         Its state after the tick before.
-    moment : Moment
+    moment : TickInputs
         What is known at this tick.
     model : LoadedModel or None
         The learned states; without a model there is no risk.
@@ -156,7 +156,7 @@ def judge(
 
 
 def inactive(
-    compiled: CompiledProperty, fresh: PropertyState, moment: Moment
+    compiled: CompiledProperty, fresh: PropertyState, moment: TickInputs
 ) -> tuple[PropertyState, PropertyVerdict]:
     """Return what a tick comes to at which monitoring is not active: the property starts anew."""
     start, missed = (compiled.automaton.initial,), compiled.name in moment.missed
@@ -180,7 +180,7 @@ def is_steady(compiled: CompiledProperty, before: PropertyState, after: Property
 def _risk(
     compiled: CompiledProperty,
     before: PropertyState,
-    moment: Moment,
+    moment: TickInputs,
     step: Step,
     model: LoadedModel | None,
 ) -> tuple[Risk, PropertyStatus]:
@@ -210,7 +210,7 @@ def _risk(
     return risk, status
 
 
-def _known_risk(compiled: CompiledProperty, row: int, automaton: int, moment: Moment) -> Risk:
+def _known_risk(compiled: CompiledProperty, row: int, automaton: int, moment: TickInputs) -> Risk:
     """Return the risk of a product state that is known for certain."""
     if compiled.of_actions is not None:
         return risk_of_action(compiled.of_actions, row, automaton, moment.action)
@@ -222,7 +222,7 @@ def _known_risk(compiled: CompiledProperty, row: int, automaton: int, moment: Mo
 def _expected(
     compiled: CompiledProperty,
     belief: Belief,
-    moment: Moment,
+    moment: TickInputs,
     risk: Risk,
     beliefs: Filter | None,
 ) -> tuple[Belief, ExpectedFigure]:

@@ -18,7 +18,7 @@ from forewarn.config.actions import ACTIONS, ASK, NO_ACTION, REPLAN, SEVERITY
 from forewarn.errors import ConfigError, ConfigErrors, InputError, RecordingError
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.checkpoint import key, parse_properties, properties_data
-from forewarn.monitoring.evaluate import Chains, EvaluatedTick, Memory, advised, evaluate
+from forewarn.monitoring.evaluate import EscalationChains, EvaluatedTick, Memory, advised, evaluate
 from forewarn.monitoring.intervention import AdvisorState
 from forewarn.monitoring.step import Monitor, MonitorState
 from forewarn.monitoring.unknowns import possibly_broken
@@ -42,7 +42,7 @@ WHATEVER = "this call breaks the rule, whatever it returns"
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-class Standing(NamedTuple):
+class RuleState(NamedTuple):
     """Where a run stands between two calls.
 
     Attributes
@@ -98,7 +98,7 @@ class Judgement(NamedTuple):
         What is published about the step.
     values : mapping
         The signals of the step.
-    after : Standing
+    after : RuleState
         Where the run stands if the call is made.
     """
 
@@ -114,7 +114,7 @@ class Judgement(NamedTuple):
     recommendation: str
     rows: tuple[RiskRow, ...]
     values: Mapping[str, Any]
-    after: Standing
+    after: RuleState
 
 
 @dataclass(frozen=True)
@@ -146,9 +146,9 @@ class Judge:
         return cls(build_monitor(compiled, model))
 
     @cached_property
-    def chains(self) -> Chains:
+    def chains(self) -> EscalationChains:
         """What each property asks for."""
-        return Chains.of(self.monitor)
+        return EscalationChains.of(self.monitor)
 
     @cached_property
     def _sources(self) -> tuple[str, ...]:
@@ -169,14 +169,14 @@ class Judge:
         """Digest of all that gives what is remembered its meaning."""
         return key(self.monitor)
 
-    def start(self) -> Standing:
+    def start(self) -> RuleState:
         """Return where a run stands before its first call."""
         none = [0] * len(self.monitor.properties)
-        return Standing(Progress(), Memory(self.monitor.start(), none))
+        return RuleState(Progress(), Memory(self.monitor.start(), none))
 
     def judge(
         self,
-        standing: Standing,
+        standing: RuleState,
         run: str,
         call: Call,
         context: Mapping[str, Any] = NOTHING,
@@ -187,7 +187,7 @@ class Judge:
 
         Parameters
         ----------
-        standing : Standing
+        standing : RuleState
             Where the run stands.
         run : str
             Its name.
@@ -205,22 +205,22 @@ class Judge:
         owed = self._broken_after(progress, evaluated.memory, run)
         now = [n for n in violated(evaluated.result.verdict) if n not in standing.owed]
         broken = {**dict.fromkeys(owed, WHATEVER), **dict.fromkeys(now, NOW)}
-        after = Standing(progress, evaluated.memory, owed)
+        after = RuleState(progress, evaluated.memory, owed)
         unknown = self._unknown(standing, evaluated)
         return self.judgement(evaluated, broken, values, after, unknown)
 
     def close(
-        self, standing: Standing, run: str, context: Mapping[str, Any] = NOTHING
+        self, standing: RuleState, run: str, context: Mapping[str, Any] = NOTHING
     ) -> Judgement:
         """Evaluate the step after the last call of a run, which proposes nothing."""
         values = {**context, **standing.progress.closing(run), INTERVENED: False}
         evaluated = self._evaluate(standing, values)
         broken = dict.fromkeys(violated(evaluated.result.verdict), "the rule is broken")
         progress = standing.progress._replace(step=standing.progress.step + 1)
-        after = Standing(progress, evaluated.memory)
+        after = RuleState(progress, evaluated.memory)
         return self.judgement(evaluated, broken, values, after)
 
-    def dump(self, standing: Standing) -> dict[str, Any]:
+    def dump(self, standing: RuleState) -> dict[str, Any]:
         """Return where a run stands as plain data that goes through JSON."""
         return {
             "key": self.key,
@@ -229,7 +229,7 @@ class Judge:
             "memory": self.dump_memory(standing),
         }
 
-    def load(self, data: Mapping[str, Any]) -> Standing:
+    def load(self, data: Mapping[str, Any]) -> RuleState:
         """Return what `dump` was given.
 
         Raises
@@ -248,7 +248,7 @@ class Judge:
         except (KeyError, TypeError, ValueError) as error:
             raise RecordingError(f"what is remembered of the run is damaged: {error}") from error
 
-    def dump_memory(self, standing: Standing) -> list[Any]:
+    def dump_memory(self, standing: RuleState) -> list[Any]:
         """Return what is remembered, without what is known, as plain data."""
         memory, owed = standing.memory, list(standing.owed)
         state = memory.state
@@ -256,7 +256,7 @@ class Judge:
         counts = list(memory.violations)
         return [moment, properties_data(state), counts, list(memory.advisor), owed]
 
-    def load_memory(self, progress: Progress, data: Sequence[Any]) -> Standing:
+    def load_memory(self, progress: Progress, data: Sequence[Any]) -> RuleState:
         """Return where a run stands, from what is known and from what `dump_memory` gave.
 
         Raises
@@ -270,18 +270,18 @@ class Judge:
             known = parse_properties(self.monitor, properties)
             state = MonitorState(tick, first, seen, known, before)
             memory = Memory(state, list(violations), AdvisorState(episodes, asking))
-            return Standing(progress, memory, tuple(owed))
+            return RuleState(progress, memory, tuple(owed))
         except (KeyError, TypeError, ValueError) as error:
             raise RecordingError(f"what is remembered of the run is damaged: {error}") from error
 
-    def _evaluate(self, standing: Standing, values: Mapping[str, Any]) -> EvaluatedTick:
+    def _evaluate(self, standing: RuleState, values: Mapping[str, Any]) -> EvaluatedTick:
         step = standing.progress.step
         sources = self.monitor.abstraction.sources
         action = values["action"] if self._takes_action else None
         snapshot = snapshot_of(sources, values, step, step * NANOSECONDS, action)
         return evaluate(self.monitor, self.chains, standing.memory, snapshot)
 
-    def _unknown(self, standing: Standing, evaluated: EvaluatedTick) -> dict[str, str]:
+    def _unknown(self, standing: RuleState, evaluated: EvaluatedTick) -> dict[str, str]:
         before = standing.memory.state.tick
         gap = before is not None and standing.progress.step > before + 1
         return possibly_broken(self.monitor, evaluated.result.verdict, gap=gap)
@@ -297,7 +297,7 @@ class Judge:
         evaluated: EvaluatedTick,
         broken: Mapping[str, str],
         values: Mapping[str, Any],
-        after: Standing,
+        after: RuleState,
         unknown: Mapping[str, str] = MappingProxyType({}),
     ) -> Judgement:
         """Return what speaks against a moment: what is asked for then, and what is broken.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from forewarn.checking.credible import Question, credible_tables
+from forewarn.checking.credible import RiskQuery, credible_tables
 from forewarn.checking.labels import label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.checking.sound import sound_table
@@ -54,12 +54,12 @@ class SolvedRisk(NamedTuple):
 
 def questions_of(
     compiled: CompiledSpec, vocabulary: StateSpace, states: Sequence[int]
-) -> list[Question]:
+) -> list[RiskQuery]:
     """Return what is asked of a model with these states, property by property."""
     clock = compiled.abstraction.clock
     sections = compiled.spec.properties.values()
     return [
-        Question(
+        RiskQuery(
             automaton,
             label_states(automaton, vocabulary, states),
             horizon_ticks(clock, section.horizon),
@@ -71,7 +71,7 @@ def questions_of(
 def solve(
     compiled: CompiledSpec,
     model: CountModel,
-    questions: Sequence[Question],
+    questions: Sequence[RiskQuery],
     solver: Checker | None,
     validity: Admission,
 ) -> list[SolvedRisk]:
@@ -83,7 +83,7 @@ def solve(
         The monitor file.
     model : CountModel
         Counts that fit it.
-    questions : sequence of Question
+    questions : sequence of RiskQuery
         What is asked of the model, in the order of the properties.
     solver : callable or None
         A checker to use instead of the numeric one; there are no bounds then.
@@ -128,7 +128,7 @@ def _scored(
 def _solve_all(
     compiled: CompiledSpec,
     model: CountModel,
-    questions: Sequence[Question],
+    questions: Sequence[RiskQuery],
     estimates: Sequence[Estimate | None],
     solver: Checker | None,
     validity: Admission,
@@ -164,7 +164,7 @@ def _solve_all(
 
 def _solve(
     model: CountModel,
-    questions: Sequence[Question],
+    questions: Sequence[RiskQuery],
     bounds: BoundsSpec,
     solver: Checker | None,
     validity: Admission,

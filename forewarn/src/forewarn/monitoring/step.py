@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from forewarn.monitoring.belief import MAX_BLIND, Filter, beginning, follow
 from forewarn.monitoring.branches import advance
 from forewarn.monitoring.policy import RESTING, waits
-from forewarn.monitoring.property_step import Moment, PropertyState, inactive, is_steady, judge
+from forewarn.monitoring.property_step import PropertyState, TickInputs, inactive, is_steady, judge
 from forewarn.monitoring.verdict import PropertyVerdict, Verdict
 from forewarn.signals.snapshots import Failure, Snapshot, identical, singly
 from forewarn.states.fresh import clear_ways
@@ -171,7 +171,7 @@ class Monitor:
         action, reason = self._done(snapshot, values)
         if reason:
             failed += (Failure("action", reason),)
-        moment = Moment(
+        moment = TickInputs(
             snapshot.tick, observation, row, action, values, snapshot.suspended, waiting, missed
         )
         states, verdicts = self._judged(state.properties, moment)
@@ -229,7 +229,7 @@ class Monitor:
         return self.abstraction.done(values)
 
     def _judged(
-        self, properties: tuple[PropertyState, ...], moment: Moment
+        self, properties: tuple[PropertyState, ...], moment: TickInputs
     ) -> tuple[tuple[PropertyState, ...], tuple[PropertyVerdict, ...]]:
         """Advance all properties by a tick; what a steady one came to before is looked up."""
         observation, row = moment.observation, moment.row

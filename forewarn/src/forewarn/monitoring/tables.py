@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from forewarn.config.sections import PropertySpec
     from forewarn.logic.automaton import Automaton
     from forewarn.models.estimates import Estimate
-    from forewarn.monitoring.likely_path import Outlook
+    from forewarn.monitoring.likely_path import HittingTimes
     from forewarn.monitoring.policy import Rules
     from forewarn.states.condition import Condition
 
@@ -146,7 +146,7 @@ class CompiledProperty:
         Risk of all product states; None without a model.
     row_classes : ndarray of int
         Letter class of each model state.
-    outlook : Outlook or None
+    outlook : HittingTimes or None
         What lies ahead of each product state; None without a model.
     least : ProcessRisk or None
         Least risk over all ways to choose; None unless it is the property's risk measure.
@@ -170,7 +170,7 @@ class CompiledProperty:
     table: RiskTable | None
     row_classes: NDArray[np.int64]
     live: LiveAutomaton
-    outlook: Outlook | None = None
+    outlook: HittingTimes | None = None
     raw: RiskTable | None = None
     least: ProcessRisk | None = None
     of_actions: RiskOfActions | None = None

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from forewarn.assessment.drift import Drift
-from forewarn.assessment.judged_runs import STEP_COLUMNS, Judged, name_of, step_cells, value_name
+from forewarn.assessment.judged_runs import STEP_COLUMNS, JudgedRun, name_of, step_cells, value_name
 from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.anomalies import Calibration
 from forewarn.reports.page import Part, absent, assembled, escape, label, part, plot, table
@@ -33,7 +33,7 @@ class Surprise(NamedTuple):
 
     Attributes
     ----------
-    judged : sequence of Judged
+    judged : sequence of JudgedRun
         The runs.
     calibration : Calibration
         What normal runs look like.
@@ -41,7 +41,7 @@ class Surprise(NamedTuple):
         Whether they become more surprising; None if they are too few to say.
     """
 
-    judged: Sequence[Judged]
+    judged: Sequence[JudgedRun]
     calibration: Calibration
     drift: Drift | None
 
@@ -76,14 +76,14 @@ def surprise_parts(found: Surprise, compiled: CompiledSpec) -> list[Part]:
     ]
 
 
-def _shown(judged: Sequence[Judged], told: Sequence[Judged]) -> list[Judged]:
+def _shown(judged: Sequence[JudgedRun], told: Sequence[JudgedRun]) -> list[JudgedRun]:
     """Return the runs whose steps are drawn: anomalous ones, else the most surprising."""
     if told:
         return list(told[:MOST_RUNS])
     return sorted(judged, key=lambda one: -max(one.run.surprises))[:STILL_SHOWN]
 
 
-def _drift(judged: Sequence[Judged], drift: Drift | None) -> str:
+def _drift(judged: Sequence[JudgedRun], drift: Drift | None) -> str:
     if drift is None:
         return "Too few runs to say whether they become more surprising."
     if drift.since is None:
@@ -94,7 +94,7 @@ def _drift(judged: Sequence[Judged], drift: Drift | None) -> str:
     return f"Drift: runs become more surprising, told at {judged[drift.since].run.name}."
 
 
-def _overview(judged: Sequence[Judged], calibration: Calibration) -> str:
+def _overview(judged: Sequence[JudgedRun], calibration: Calibration) -> str:
     if not judged:
         return absent("No run was judged.")
     drawn = judged[:MOST_DRAWN]
@@ -129,7 +129,7 @@ def _level(name: str, x: Sequence[float], y: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _table(told: Sequence[Judged], calibration: Calibration, compiled: CompiledSpec) -> str:
+def _table(told: Sequence[JudgedRun], calibration: Calibration, compiled: CompiledSpec) -> str:
     if not told:
         return absent("No run is anomalous.")
     clock = compiled.abstraction.clock
@@ -153,7 +153,7 @@ def _table(told: Sequence[Judged], calibration: Calibration, compiled: CompiledS
     return table(columns, rows, long="run")
 
 
-def _run(one: Judged, calibration: Calibration, compiled: CompiledSpec, number: int) -> str:
+def _run(one: JudgedRun, calibration: Calibration, compiled: CompiledSpec, number: int) -> str:
     finding = one.finding
     p_value = "" if finding.p_value is None else f", p = {finding.p_value:.3g}"
     cells = [[escape(cell) for cell in row] for row in step_cells(one, compiled)]
@@ -166,7 +166,7 @@ def _run(one: Judged, calibration: Calibration, compiled: CompiledSpec, number: 
     )
 
 
-def _steps(one: Judged, calibration: Calibration, compiled: CompiledSpec) -> dict[str, Any]:
+def _steps(one: JudgedRun, calibration: Calibration, compiled: CompiledSpec) -> dict[str, Any]:
     clock, run = compiled.abstraction.clock, one.run
     surprises = np.asarray(run.surprises)
     rows = extremes(surprises, MOST_POINTS)

@@ -16,7 +16,7 @@ from forewarn.expressions.syntax import Expression
 from forewarn.expressions.values import Unknown
 from forewarn.signals.snapshots import ABSENT, Ahead, Failure, Snapshot, identical
 from forewarn.signals.sources import SourceSignal, stored_value
-from forewarn.states.ahead import Outlook
+from forewarn.states.ahead import DerivedSignalBatch
 from forewarn.states.danger.fit import LearnedScoreFit
 from forewarn.states.danger.score import Scoring
 from forewarn.states.interface import Admission, Observed, StateSpace, mark_of
@@ -366,9 +366,9 @@ class Abstraction:
         return self._forgotten if unsure else past.cells
 
     @cached_property
-    def outlook(self) -> Outlook:
+    def outlook(self) -> DerivedSignalBatch:
         """Return what computes derived signals for many moments at once."""
-        return Outlook(len(self.sources), self.derived)
+        return DerivedSignalBatch(len(self.sources), self.derived)
 
     def parse_past(self, data: Sequence[Any]) -> Past:
         """Return the `Past`, a tuple, that JSON has made a list of; raises ValueError."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from forewarn.states.abstraction import DerivedSignal
 
 
-class Outlook:
+class DerivedSignalBatch:
     """Computes derived signals ahead of the step.
 
     Parameters

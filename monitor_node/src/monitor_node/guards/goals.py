@@ -14,7 +14,7 @@ from rclpy.task import Future
 from forewarn.config.file import MonitorSpec
 from forewarn.monitoring.goals import decision, judge_goal, told, undecided
 from forewarn.monitoring.intervention import Request
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.proposals import Judgement
 from forewarn.monitoring.session_events import GoalDecided
 from forewarn_ros.status import Severity, Status
@@ -110,7 +110,7 @@ class Goals:
         """How many goals are carried out."""
         return sum(proxy.running for proxy in self._proxies.values())
 
-    def decide(self, watch: Watch, tick: int) -> tuple[GoalDecided, str, bytes]:
+    def decide(self, watch: LiveSession, tick: int) -> tuple[GoalDecided, str, bytes]:
         """Judge the first goal that waits, for the next tick.
 
         Returns

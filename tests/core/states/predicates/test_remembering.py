@@ -24,7 +24,7 @@ from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.messages.definitions import message_type
 from forewarn.messages.extraction import compile_extractor
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.live_session import Watch
+from forewarn.monitoring.live_session import LiveSession
 from forewarn.recordings.registry import open_recording
 from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Abstraction, Past
@@ -202,7 +202,7 @@ def test_learning_replay_and_the_session_see_the_same(tmp_path: Path) -> None:
     text = "".join(json.dumps({"t": t, "x": x, "lamp": float(on)}) + "\n" for t, x, on in lines)
     trace.write_text(text)
     monitor = build_monitor(COMPILED, None)
-    watch = Watch(COMPILED, None, {})
+    watch = LiveSession(COMPILED, None, {})
     live = []
     for tick, (t, x, on) in enumerate(lines):
         watch.accept("", round(t * 1e9), {"x": x, "lamp": float(on)})

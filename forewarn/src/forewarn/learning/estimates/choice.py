@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forewarn.checking.credible import Question
+from forewarn.checking.credible import RiskQuery
 from forewarn.errors import plural
 from forewarn.learning.estimates.crossing import BY_NAME, Crossed, cross, logit
 from forewarn.learning.estimates.ensemble import choose_line, held_weights, mixed, prior
 from forewarn.learning.estimates.problem import Bools, Floats, Problem, Sample, Setting
 from forewarn.models.counts import CountModel
 from forewarn.models.estimates import PLAIN, Estimate, Line, Loss, Mixture, Part, source_of
-from forewarn.models.shards import Judged
+from forewarn.models.shards import PropertyKey
 
 MEMBERS = ("chain", "bayes", "logistic", "multi_step")
 PENALTY = "the fewer violations, the closer the weights stay to preset ones"
@@ -35,14 +35,14 @@ low (evaluation/RESULTS.md).
 """
 
 
-def choose(model: CountModel, question: Question, judged: Judged, asked: str) -> Estimate:
+def choose(model: CountModel, question: RiskQuery, judged: PropertyKey, asked: str) -> Estimate:
     """Choose what a property's risk is made of, by what predicts other recordings best.
 
     Parameters
     ----------
     model : CountModel
         With what each recording gave.
-    judged : Judged
+    judged : PropertyKey
         The property, as the recordings tell of it.
     asked : str
         The estimator of the monitor file.

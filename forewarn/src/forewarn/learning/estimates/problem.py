@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from forewarn.checking.credible import Question
+from forewarn.checking.credible import RiskQuery
 from forewarn.checking.numeric import risk_table
 from forewarn.checking.product import backward_induction
 from forewarn.models.chain import Chain
 from forewarn.models.counts import CountModel
 from forewarn.models.estimation import estimate_chain
 from forewarn.models.score_bins import logit_of
-from forewarn.models.shards import ENDED, Judged, Outcomes, Shard, settled, told_by
+from forewarn.models.shards import ENDED, Outcomes, PropertyKey, Shard, settled, told_by
 from forewarn.states.interface import is_terminal
 
 Floats = NDArray[np.float64]
@@ -59,15 +59,15 @@ class Problem:
     ----------
     model : CountModel
         All counts.
-    question : Question
+    question : RiskQuery
         Automaton, letter classes of the states, horizon.
-    judged : Judged
+    judged : PropertyKey
         Which outcomes are the property's.
     """
 
     model: CountModel
-    question: Question
-    judged: Judged
+    question: RiskQuery
+    judged: PropertyKey
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -115,7 +115,7 @@ class Problem:
         )
 
     @cached_property
-    def _outcomes(self) -> list[tuple[int, Judged, Outcomes]]:
+    def _outcomes(self) -> list[tuple[int, PropertyKey, Outcomes]]:
         """Return the recordings that tell of the property, and what they tell."""
         told = [
             (i, judged, shard.outcomes[judged])
