@@ -33,9 +33,12 @@ signals:
 active_when: auto
 predicates: {close: near < 1}
 properties:
-  keep: {formula: always(not close), intervention: %s, hold: 0, enter: 1, exit: 1,
-  breach_clear_time: 0} other: {formula: always(not close), intervention: WARN, hold: 0, enter: 1,
-  exit: 1, breach_clear_time: 0}
+  keep:
+    {formula: always(not close), intervention: %s, hold: 0, enter: 1, exit: 1,
+     breach_clear_time: 0}
+  other:
+    {formula: always(not close), intervention: WARN, hold: 0, enter: 1, exit: 1,
+     breach_clear_time: 0}
 actuators: {%s}
 """
 BESIDE = "beside > 0.3"

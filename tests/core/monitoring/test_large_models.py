@@ -47,7 +47,7 @@ def compiled() -> CompiledSpec:
     signals = "".join(f"  s{i}: {{timeout: never}}\n" for i in names)
     predicates = "".join(f"  p{i}: s{i}\n" for i in names)
     text = (
-        "rate: 10\nstartup: 0\nbounds: {kind: none}\n"
+        "rate: 10\nstartup_grace: 0\nbounds: {kind: none}\n"
         f"signals:\n{signals}predicates:\n{predicates}"
         "properties:\n  stop: {formula: 'always(p0 implies eventually[0:0.3](p1))', horizon: 1}\n"
     )

@@ -13,7 +13,7 @@ from forewarn.signals.snapshots import Snapshot
 
 TEXT = """
 rate: 1
-startup: 0
+startup_grace: 0
 signals: {gap: {timeout: never}, lead: {timeout: never}, speed: {timeout: never}}
 predicates: {near: gap < 1 + lead, fast: speed > 2}
 properties:
