@@ -12,7 +12,7 @@ from forewarn.checking.labels import label_states
 from forewarn.checking.sensitivity import EstimatorRisk, estimator_sensitivity, reach_sensitivity
 from forewarn.errors import plural
 from forewarn.learning.coverage import DELTA, EPSILON, Coverage, coverage
-from forewarn.learning.order_test import MarkovTest, markov_tests
+from forewarn.learning.markov_order import MarkovTest, markov_tests
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.counts import CountModel
 from forewarn.models.estimation import estimate_chain

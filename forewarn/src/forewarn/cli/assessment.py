@@ -13,7 +13,7 @@ from forewarn.cli.common import probability
 from forewarn.cli.output import Output
 from forewarn.errors import plural
 from forewarn.learning.coverage import DELTA, EPSILON, Coverage
-from forewarn.learning.order_test import SIGNIFICANCE, MarkovTest
+from forewarn.learning.markov_order import SIGNIFICANCE, MarkovTest
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.counts import CountModel
 from forewarn.reports.figures import percent

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from forewarn.learning.order_test import markov_tests
+from forewarn.learning.markov_order import markov_tests
 
 
 def triples(states: list[int]) -> Counter[tuple[int, int, int]]:
