@@ -15,7 +15,9 @@ HAND: dict[str, Any] = {
     "signals": {name: {"timeout": 0.5} for name in ("lean", "noise", "crashed")},
     "predicates": {"leans": "lean > 0.3"},
     "terminal": {"over": "crashed > 0"},
-    "properties": {"stands": {"formula": "always(not over)", "horizon": 0.5, "unseen": "ignore"}},
+    "properties": {
+        "stands": {"formula": "always(not over)", "horizon": 0.5, "out_of_model": "ignore"}
+    },
     "bounds": {"kind": "none"},
 }
 
