@@ -162,7 +162,9 @@ def watching(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return the parameters of a node that watches runs for anomalies, tick by tick."""
     folder = tmp_path_factory.mktemp("watching")
     config, model, normal = folder / "monitor.yaml", folder / "model.json", folder / "normal"
-    text = MONITOR + "action: \"'brake' if speed < 2.9 else 'go'\"\nlearning: {end: drop}\n"
+    text = (
+        MONITOR + "action: \"'brake' if speed < 2.9 else 'go'\"\nlearning: {recording_end: drop}\n"
+    )
     config.write_text(text)
     normal.mkdir()
     bags = [str(write_bag(folder / f"{seed}.mcap", seed, 30.0)) for seed in (1, 2, 3)]

@@ -194,7 +194,7 @@ def test_records_are_read_where_cybers_own_package_keeps_cyber_record_out(
         pytest.skip("pycyber, Cyber RT's wheel, exists for Python 3.10 on x86_64 only")
     path.write_bytes(apollo.record_bytes([apollo.drive(7)]))
     code = (
-        "import pycyber.proto.record_pb2; from forewarn.recordings import open_recording; "
+        "import pycyber.proto.record_pb2; from forewarn.recordings.registry import open_recording; "
         f"print(sum(1 for _ in open_recording({str(path)!r}).read()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -214,7 +214,7 @@ def test_records_are_read_with_protobuf_in_pure_python(path: Path, apollo: Any) 
     path.write_bytes(data)
     code = (
         "from google.protobuf.internal import api_implementation; "
-        "from forewarn.recordings import open_recording; "
+        "from forewarn.recordings.registry import open_recording; "
         f"found = open_recording({str(path)!r}); "
         "print(api_implementation.Type(), sum(1 for _ in found.read()))"
     )

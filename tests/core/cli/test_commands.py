@@ -178,7 +178,7 @@ def test_a_part_that_is_none_says_what_is(
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 @pytest.mark.parametrize(
     ("line", "offered"),
-    [("forewarn lea", "learn "), ("forewarn plan ch", "check "),
+    [("forewarn mer", "merge "), ("forewarn plan ch", "check "),
      ("forewarn replay x --cens", "--censoring "), ("forewarn replay x --censoring w", "weigh "),
      ("forewarn learn -c moni", "monitor.yaml ")],
 )  # fmt: skip

@@ -48,7 +48,7 @@ def test_figures_are_those_of_models_that_did_not_learn_the_recording(
     compiled = load_compiled(config)
     known = identified(sorted(bags.iterdir()), compiled.spec, Here())
     clusters = {path: one.cluster for path, one in known.items()}
-    options = FleetOptions(jobs=1, on=None, unreadable="stop")
+    options = FleetOptions(jobs=1, scheduler=None, unreadable="stop")
     readers = Readers(options, [*clusters], Output(quiet=True))
     [(monitor, runs)] = folded_runs(compiled, clusters, 2, readers)
     own = precision_recall(

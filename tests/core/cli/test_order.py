@@ -30,7 +30,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("command", "options"),
     [
         ("compare", ("--folds", 3, "--resamples", 10, "--rival", "near_by=-x")),
-        ("compare", ("--folds", 3, "--resamples", 2, "-e", "chain,counted")),
+        ("compare", ("--folds", 3, "--resamples", 2, "-e", "chain,frequency")),
         ("tune", ("--folds", 3, "--false-alarms-per-hour", 500)),
         ("tune", ("--folds", 2, "--blocks", 5, "--false-alarms-per-hour", 500)),
         ("tune", ("-m", "{model}", "--false-alarms-per-hour", 500, "--miss-rate", 0.5)),

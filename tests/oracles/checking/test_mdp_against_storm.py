@@ -25,8 +25,6 @@ FOLDER = DATA / "qcomp"
 STUDIES = ROOT / "evaluation" / "agents"
 LEARNED = {
     "agentdojo": ("agents/agentdojo", ROOT / "config" / "agents.yaml"),
-    "toolemu": ("agents/toolemu", STUDIES / "toolemu.yaml"),
-    "tau-bench": ("agents/tau_bench", STUDIES / "tau.yaml"),
 }
 
 
@@ -118,9 +116,7 @@ def test_processes_of_agents(tmp_path: Path, name: str) -> None:
     folder, config = DATA / LEARNED[name][0], LEARNED[name][1]
     if not folder.exists():
         pytest.skip(f"{folder} is absent: recordings of others do not ship")
-    paths, model = [str(folder)], tmp_path / "model.json"
-    if name in ("agentdojo", "toolemu"):  # some are enough
-        paths = sorted(map(str, folder.glob("*.gz")))[:2]
+    model, paths = tmp_path / "model.json", sorted(map(str, folder.glob("*.gz")))[:2]
     asked = [*paths, "-c", str(config), "-q", "--allow-missing", "-o", str(model)]
     assert main(["learn", *asked]) == 0
     check_all(model)

