@@ -22,7 +22,6 @@ from forewarn.models.process import DecisionProcess
 pytest.importorskip("stormpy", reason="Storm is the oracle")
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = DATA / "qcomp"
-STUDIES = ROOT / "evaluation" / "agents"
 LEARNED = {
     "agentdojo": ("agents/agentdojo", ROOT / "config" / "agents.yaml"),
 }
