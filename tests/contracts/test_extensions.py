@@ -13,6 +13,7 @@ from forewarn.cli.main import main
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigErrors, InputError
+from forewarn.learning.shard_key import code_version
 from forewarn.logic.specification import compile_spec
 from forewarn.registry import ACTUATORS, extension, extensions
 
@@ -92,6 +93,13 @@ def test_a_kind_of_states_of_another_package_is_learned_and_replayed(
     assert main(["replay", "-c", str(config), "-m", str(model), str(trace), "--exit-zero"]) == 0
     assert "middle" in model.read_text()
     capsys.readouterr()
+
+
+@pytest.mark.usefixtures("theirs")
+def test_shards_are_asked_anew_when_a_kind_of_states_has_another_version() -> None:
+    code_version.cache_clear()
+    assert "forewarn-theirs 1.0" in code_version()
+    code_version.cache_clear()
 
 
 @pytest.mark.usefixtures("theirs")

@@ -8,12 +8,13 @@ import random
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.assessment.outcome_counts import watch_for
+from forewarn.assessment.outcome_counts import PropertyObservers, watch_for
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import InputError, ModelError, RecordingError
@@ -209,6 +210,23 @@ def test_the_address_says_all_that_counts_depend_on(change: dict[str, float], sa
         return question_digest(ShardQuery(spec.spec, spec.abstraction, watch=watch_for(spec)))
 
     assert (address(compiled()) == address(compiled(**change))) is same  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [({"horizon": 2}, True), ({"formula": "always(high implies not over)"}, False)],
+)
+def test_how_runs_end_depends_on_formulas_alone(change: dict[str, Any], same: bool) -> None:
+    """Where no estimate asks what followed, other thresholds and horizons cost no reading."""
+
+    def address(formula: str = "always(not over)", horizon: int = 1) -> str:
+        text = TEXT.format(over=2.5, horizon=horizon, act=0.5, end="drop")
+        text = text.replace("multi_step", "chain").replace("always(not over)", formula)
+        spec = compile_spec(parse_spec(parse_document(text)))
+        watch = PropertyObservers(spec)
+        return question_digest(ShardQuery(spec.spec, spec.abstraction, watch=watch))
+
+    assert (address() == address(**change)) is same  # type: ignore[arg-type]
 
 
 def test_a_changed_map_asks_anew(tmp_path: Path) -> None:

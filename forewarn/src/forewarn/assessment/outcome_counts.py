@@ -8,6 +8,7 @@ under an intervention is not what would have happened: nothing is judged across 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,6 +28,7 @@ from forewarn.models.shards import ENDED, VIOLATED, AtEnd, Outcomes, PropertyKey
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.estimated import asks_what_followed, judged_property
 from forewarn.monitoring.step import MAX_GAP
+from forewarn.monitoring.tables import CompiledProperty
 from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import Observed
@@ -55,7 +57,10 @@ class PropertyObservers:
     @property
     def key(self) -> str:
         """A text on which alone depends what is told of a recording, beside its states."""
-        return self.compiled.spec.model_dump_json(exclude=UNWATCHED)
+        spec = self.compiled.spec
+        if not asked_of(spec):  # how runs end depends on the automata alone
+            return json.dumps({name: section.formula for name, section in spec.properties.items()})
+        return spec.model_dump_json(exclude=UNWATCHED)
 
     def __call__(self, abstraction: Abstraction) -> OutcomeWatcher | EndWatcher:
         """Return a watcher of one recording, which is read through `abstraction`."""
@@ -77,13 +82,7 @@ class EndWatcher:
     """Lets the automata alone step through a recording, and tells how runs end in violations."""
 
     def __init__(self, compiled: CompiledSpec) -> None:
-        self._properties = build_monitor(compiled, None).properties
-        self._start: list[Place] = [((one.automaton.initial,), False) for one in self._properties]
-        self._places = [*self._start]
-        self._runs: list[list[RunEnd]] = [[] for _ in self._properties]
-        self._violations: list[list[int]] = [[] for _ in self._properties]
-        self._steps: list[dict[Any, tuple[Place, bool]]] = [{} for _ in self._properties]
-        self._violated = [False] * len(self._properties)
+        self._walks = [_Walk(one) for one in build_monitor(compiled, None).properties]
         self._nothing = compiled.abstraction.vocabulary.nothing_known
         self._length = 0
         self._tick: int | None = None
@@ -95,51 +94,79 @@ class EndWatcher:
             self._close()
         self._tick = snapshot.tick + snapshot.repeats
         if observation.active is False:
-            self._places = [*self._start]
+            for walk in self._walks:
+                walk.begin()
             return
-        for index in range(len(self._properties)):
+        for walk in self._walks:
             for _ in range(min(missed, MAX_GAP)):
-                self._step(index, self._nothing)
+                walk.step(self._nothing)
         for left in reversed(range(snapshot.repeats + 1)):
-            before = [*self._places], [*self._violated]
-            self._enter(observation)
-            if before == (self._places, self._violated):  # and so it goes on
+            changed = [walk.enter(observation, self._length) for walk in self._walks]
+            self._length += 1
+            if not any(changed):  # and so it goes on
                 self._length += left
                 break
-
-    def _enter(self, observation: Observed) -> None:
-        for index in range(len(self._properties)):
-            violated = self._step(index, observation)
-            if violated and not self._violated[index]:
-                self._violations[index].append(self._length)
-            self._violated[index] = violated
-        self._length += 1
-
-    def _step(self, index: int, observation: Observed) -> bool:
-        """Advance a property, and tell whether it is violated for certain."""
-        key = self._places[index], observation.state
-        found = None if observation.state is None else self._steps[index].get(key)
-        if found is None:
-            step = self._properties[index].after(*self._places[index], observation)
-            found = (step.branches, step.latched), step.violation
-            self._steps[index][key] = found
-        self._places[index], violated = found
-        return violated
 
     def _close(self) -> None:
         """End a run, and begin another one."""
         if self._length:
-            for runs, violations in zip(self._runs, self._violations, strict=True):
-                runs.append(RunEnd(self._length, tuple(violations)))
-                violations.clear()
+            for walk in self._walks:
+                walk.close(self._length)
         self._length = 0
-        self._violated = [False] * len(self._properties)
 
     def result(self) -> ObservedOutcomes:
         """Return how runs end, once the recording is over."""
         self._close()
-        names = [one.name for one in self._properties]
-        return ObservedOutcomes((), {}, dict(zip(names, map(tuple, self._runs), strict=True)))
+        return ObservedOutcomes((), {}, {walk.name: tuple(walk.runs) for walk in self._walks})
+
+
+class _Walk:
+    """The way of one property through a recording.
+
+    Attributes
+    ----------
+    runs : list of RunEnd
+        Those that are over.
+    """
+
+    def __init__(self, compiled: CompiledProperty) -> None:
+        self.name = compiled.name
+        self.runs: list[RunEnd] = []
+        self._compiled = compiled
+        self._steps: dict[Any, tuple[Place, bool]] = {}
+        self._violations: list[int] = []
+        self._violated = False
+        self.begin()
+
+    def begin(self) -> None:
+        """Stand where the automaton begins."""
+        self._place: Place = (self._compiled.automaton.initial,), False
+
+    def step(self, observation: Observed) -> bool:
+        """Advance, and tell whether the property is violated for certain."""
+        key = self._place, observation.state
+        found = None if observation.state is None else self._steps.get(key)
+        if found is None:
+            step = self._compiled.after(*self._place, observation)
+            found = (step.branches, step.latched), step.violation
+            self._steps[key] = found
+        self._place, violated = found
+        return violated
+
+    def enter(self, observation: Observed, at: int) -> bool:
+        """Advance by a tick of a run, and tell whether that changed anything."""
+        before = self._place, self._violated
+        violated = self.step(observation)
+        if violated and not self._violated:
+            self._violations.append(at)
+        self._violated = violated
+        return before != (self._place, self._violated)
+
+    def close(self, length: int) -> None:
+        """End a run."""
+        self.runs.append(RunEnd(length, tuple(self._violations)))
+        self._violations.clear()
+        self._violated = False
 
 
 class OutcomeWatcher:

@@ -23,6 +23,7 @@ import forewarn
 from forewarn.config.file import MonitorSpec
 from forewarn.learning.recording_report import OutcomeObservers
 from forewarn.recordings.groups import Grouping
+from forewarn.registry import STATE_KINDS
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import Admission
 
@@ -30,7 +31,7 @@ Keep = Callable[[int], bool]
 
 APART = frozenset({"cli", "reports"})
 """Parts of the library on which no shard depends."""
-READERS = ("forewarn.recordings", "forewarn.maps")
+READERS = ("forewarn.recordings", "forewarn.maps", STATE_KINDS)
 
 
 @dataclass(frozen=True)
