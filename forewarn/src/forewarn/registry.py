@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PACKAGE = "forewarn.wings"
 STATE_KINDS = "forewarn.state_kinds"
 ACTUATORS, ACTUATOR_SECTIONS = "forewarn.actuators", "forewarn.actuator_sections"
-COMMANDS = "forewarn.commands"
+COMMAND_POINTS = "forewarn.commands"
 _TO_MODULE = str.maketrans(" -", "__")
 
 
@@ -84,7 +84,7 @@ def command_module(name: str) -> ModuleType:
         except ModuleNotFoundError as error:
             if error.name != f"forewarn.cli.{module}_command":
                 raise
-            found: ModuleType | None = extension(COMMANDS, name)
+            found: ModuleType | None = extension(COMMAND_POINTS, name)
             if found is None:
                 raise
             return found

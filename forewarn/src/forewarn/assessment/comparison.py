@@ -28,7 +28,7 @@ from forewarn.assessment.reliability import (
     outcomes,
     pool,
 )
-from forewarn.assessment.resampling import interval, resampled
+from forewarn.assessment.resampling import alike, interval, resampled
 from forewarn.assessment.tradeoff import (
     MAX_THRESHOLDS,
     Point,
@@ -158,13 +158,9 @@ def compare(
         _Figures.of(one, found, known, folds, choose)
         for one, found in zip(shared, probabilities, strict=True)
     ]
-    alike: dict[Any, list[int]] = {}
-    for run, name in enumerate(range(len(folds)) if clusters is None else clusters):
-        alike.setdefault(name, []).append(run)
-    violated = sum(
-        any(shared[0].runs[run].violation.any() for run in group) for group in alike.values()
-    )
-    drawn = [_drawn(found, [*alike.values()], resamples, seed) for found in figures]
+    groups = alike(range(len(folds)) if clusters is None else clusters)
+    violated = sum(any(shared[0].runs[run].violation.any() for run in group) for group in groups)
+    drawn = [_drawn(found, groups, resamples, seed) for found in figures]
     return [
         ContenderScores(
             one.name,
@@ -179,7 +175,7 @@ def compare(
             {name: mine.minus(drawn[0][name]).estimate for name, mine in drawn[index].items()}
             if index
             else {},
-            (len(alike), violated),
+            (len(groups), violated),
         )
         for index, (one, found) in enumerate(zip(shared, figures, strict=True))
     ]

@@ -183,11 +183,10 @@ class History:
         if state is not None:
             place = self.states.setdefault(state, len(self.states))
         self._states.extend((place,) * times)
-        for columns, prop in zip(self._columns, verdict.properties, strict=True):
-            columns.add(prop, verdict.values, times)
-        for compiled, prop in zip(self._monitor.properties, verdict.properties, strict=True):
+        for i, prop in enumerate(verdict.properties):
+            self._columns[i].add(prop, verdict.values, times)
             if prop.counted:
-                found = violation_values(self._monitor, compiled, verdict)
+                found = violation_values(self._monitor, self._monitor.properties[i], verdict)
                 self.seen[prop.name, verdict.tick] = found
         for signal in verdict.stale:
             self.stale[signal.name] += times

@@ -20,7 +20,7 @@ from scipy import stats
 
 from forewarn.assessment.comparison import Estimate
 from forewarn.assessment.ranking import curve_of
-from forewarn.assessment.resampling import interval, resampled
+from forewarn.assessment.resampling import alike, interval, resampled
 from forewarn.assessment.splitting import Cut, Recorded, Setting, Split
 from forewarn.learning.folds import dealt
 from forewarn.learning.thresholds import thresholds_between
@@ -168,10 +168,7 @@ def _proposal(
     chosen_by: float, cut: Cut, before: _Tried, after: _Tried, resamples: int
 ) -> Proposal:
     gains = before.losses - after.losses
-    alike: dict[str, list[int]] = {}
-    for place, one in enumerate(before.recorded):
-        alike.setdefault(one.cluster, []).append(place)
-    groups = [*alike.values()]
+    groups = alike(one.cluster for one in before.recorded)
 
     def of_groups(
         figure: Callable[[_Tried, Sequence[int]], float], tried: _Tried, some: Sequence[list[int]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -12,6 +12,14 @@ from scipy.special import ndtr, stdtrit
 
 Floats = NDArray[np.float64]
 Item = TypeVar("Item")
+
+
+def alike(names: Iterable[Hashable]) -> list[list[int]]:
+    """Return the places of equal names, which are drawn together, in the order of their first."""
+    found: dict[Hashable, list[int]] = {}
+    for place, name in enumerate(names):
+        found.setdefault(name, []).append(place)
+    return [*found.values()]
 
 
 def bootstrap(

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.cli.drafting.draft import candidates_in
+from forewarn.cli.drafting.scanning import rhythm
 from forewarn.cli.fleet import PartOptions, Readers, add_fleet, add_parts
 from forewarn.cli.output import Output
 from forewarn.errors import DecodeError, InputError, plural
@@ -190,11 +191,11 @@ def _topic(
 ) -> TopicTimes:
     arrivals = np.sort(np.array(arrived, dtype=np.int64))
     steps = np.diff(arrivals) / NANOSECONDS
-    rate = within = longest = at = math.nan
+    period, longest = rhythm(steps.tolist())
+    rate = math.inf if period == 0 else 1 / period
+    within = at = math.nan
     if len(steps):
-        median = float(np.median(steps))
-        rate = 1 / median if median else math.inf
-        within, longest = float(np.quantile(steps, 0.99)), float(steps.max())
+        within = float(np.quantile(steps, 0.99))
         at = float(arrivals[int(steps.argmax())] - recording.start_ns) / NANOSECONDS
     told = info.error or clock
     return TopicTimes(

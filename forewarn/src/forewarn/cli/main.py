@@ -16,8 +16,7 @@ from types import ModuleType
 
 from forewarn.cli.interrupt import Interrupt
 from forewarn.errors import ForewarnError, MissingWingError, NotBuiltError
-from forewarn.registry import COMMANDS as EXTENSIONS
-from forewarn.registry import command_module, extensions
+from forewarn.registry import COMMAND_POINTS, command_module, extensions
 from forewarn.threads import compute_in_one_thread
 
 FINE, FINDINGS, INPUT_ERROR, INTERRUPTED = 0, 1, 2, 130
@@ -220,7 +219,7 @@ def _named(words: Sequence[str]) -> list[str]:
     first = words[0] if words else "-"
     if first.startswith("-") or first in GROUPS or found:
         return found
-    return [first] if first in extensions(EXTENSIONS) else []
+    return [first] if first in extensions(COMMAND_POINTS) else []
 
 
 def build_parser(complete: Sequence[str] = tuple(COMMANDS)) -> Parser:

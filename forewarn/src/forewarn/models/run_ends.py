@@ -14,15 +14,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import pdtrc
 
 from forewarn.errors import plural
 
 if TYPE_CHECKING:
     from forewarn.models.checked_json import Reader
-
-Counts = NDArray[np.int64]
 
 SIGNIFICANT = 1e-3
 """Largest probability that as many runs end after a violation by chance."""
