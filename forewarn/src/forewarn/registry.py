@@ -1,8 +1,8 @@
 """The wings: parts of Forewarn that the core works without.
 
 A wing is a folder of ``forewarn.wings`` with its code and its commands. The core names what belongs
-to each wing, and imports it when that is asked for. So a wing can be taken out: whoever asks for
-what it does is told which one is missing.
+to each wing, and imports it when that is asked for. So a wing can be taken out. An error then names
+the wing that a command or a key needs.
 
 Other packages add to Forewarn by entry points, each named as a monitor file or a shell names it::
 

@@ -74,7 +74,7 @@ def asked_of(spec: MonitorSpec) -> bool:
 
 
 def watch_for(compiled: CompiledSpec) -> PropertyObservers | None:
-    """Return who is to watch what is learned from; None where nobody asks what followed."""
+    """Return what observes recordings while they are counted; None if no risk needs it."""
     return PropertyObservers(compiled) if asked_of(compiled.spec) else None
 
 

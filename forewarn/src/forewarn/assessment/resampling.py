@@ -75,10 +75,10 @@ def resampled(
 def interval(values: Floats, runs: int, level: float = 0.95) -> tuple[float, float]:
     """Return the expanded percentile interval of resampled values (Hesterberg, 2015).
 
-    Quantiles of resamples alone are too narrow where runs are few: 20 of them vary by a factor
-    sqrt(19 / 20) less than the statistic does, and their spread is itself not known. So
-    the quantiles lie as much farther out as those of a mean, by Student's t. From a handful of
-    runs, or where few have what is counted, the interval still covers less than `level`.
+    Plain quantiles are too narrow where runs are few: resamples of n runs vary less than the
+    statistic does, by a factor sqrt((n - 1) / n), and their spread is only an estimate. So the
+    quantiles are moved outwards, as far as Student's t asks for the mean of n values. From a
+    handful of runs the interval still covers the truth less often than `level` says.
 
     Parameters
     ----------

@@ -123,8 +123,8 @@ def row_intervals(counts: sparse.csr_matrix, confidence: float, universe: int) -
     states = np.maximum(universe, known)
     delta = 1.0 - confidence
     tail = 0.25 * delta / max(int(active.sum()), 1)
-    # What was seen is no choice made beforehand: every state may be what was seen too often. Above
-    # its upper bound, and so above 1 / n, lie fewer than n.
+    # Which successors are seen is random, so lower bounds need a union over all that there can be.
+    # A probability above its upper bound exceeds 1 / n, and fewer than n of a row can do that.
     lower, _ = clopper_pearson(seen, n, (tail / states)[coo.row])
     _, upper = clopper_pearson(seen, n, (tail / np.minimum(states, np.maximum(visits, 1)))[coo.row])
     share = np.log(0.5 * delta / max(int(active.sum()), 1))

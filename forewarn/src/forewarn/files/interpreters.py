@@ -11,7 +11,7 @@ from multiprocessing.context import SpawnContext
 
 _LEAVE_FOLDER = "import sys; sys.path[:] = filter(None, sys.path); "
 _ITS_CODE = "del sys.argv[1]; exec(sys.argv.pop(1))"
-"""Run what `multiprocessing` hands over behind our own code, as one more ``-c CODE``."""
+"""Run the code of `multiprocessing`, which follows ours as another ``-c CODE``."""
 _FLAGS = "_args_from_interpreter_flags"
 _plain_flags = getattr(util, _FLAGS)
 

@@ -1,9 +1,9 @@
 """Tell whether violations end the recordings in which they happen.
 
-A recording may end at any time, or because a rule was broken: after a crash nobody drives on. If
-it is at any time, what follows its last moments is not known. If a violation ends it, then it is
-known: the violation. Compared are how often runs end shortly after a violation and how often runs
-of the same age end anyway (log-rank test; Mantel, 1966).
+A recording may end by chance, or because of a violation: after a crash the drive is over. After an
+end by chance, what followed the last moments is unknown. If a violation ended the recording, then
+the violation is what followed. To tell the two apart, we compare how often runs end shortly after a
+violation with how often runs of the same age end anyway (log-rank test; Mantel, 1966).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 SIGNIFICANT = 1e-3
 """Largest probability that as many runs end after a violation by chance."""
 LEAST_RATIO = 2.0
-"""So many times as many runs as expected end after a violation, at the least."""
+"""Least ratio of the runs that end after a violation to those that would by chance."""
 DEVIATIONS = 3.0
-"""So many standard errors nearer to the end than at any time in its run a violation is."""
+"""Standard errors by which violations have to lie nearer to the end than random times would."""
 MAX_LENGTH = 1 << 40
 MAX_RUNS = 1 << 20
 
@@ -46,7 +46,7 @@ class RunEnd(NamedTuple):
     violations: tuple[int, ...]
 
     def ends_after_violation(self, horizon: int) -> bool:
-        """Tell whether the end hides what followed a tick from which a violation was seen."""
+        """Tell whether moments before a violation lack a part of their horizon at the end."""
         return bool(self.violations) and self.violations[-1] > self.length - horizon
 
 
@@ -116,11 +116,12 @@ def _expected(runs: Sequence[RunEnd], horizon: int) -> float:
 
 
 def _lie_late(runs: Sequence[RunEnd]) -> bool:
-    """Tell whether last violations lie nearer to the end than any time in their run would.
+    """Tell whether the last violations lie nearer to the ends of runs than random times would.
 
-    Of m times that are drawn at will from a run the last one lies as near to the end as this one,
-    or nearer, with a probability that is uniform itself. Clips of one length from a place where
-    violations are frequent, among others, end shortly after one for no other reason.
+    Short clips from a dangerous place end shortly after a violation more often than long runs do,
+    and no violation ends them. In such clips violations lie at any time. For each run we compute
+    how probable it is that the last of as many random times lies at least as near to the end. By
+    chance this probability is uniform, with a mean of one half.
     """
     found = [
         1 - (run.violations[-1] / run.length) ** len(run.violations)

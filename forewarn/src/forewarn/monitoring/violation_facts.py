@@ -22,7 +22,7 @@ def violation_values(
 ) -> dict[str, Any]:
     """Return the signals that a property reads, with their values at a tick; None where unknown.
 
-    Atoms that hold come first: they are what a rule forbids more often than what it asks for.
+    Signals of atoms that hold come first, because a broken rule is mostly about what holds.
     """
     signals = monitor.abstraction.signals
     state, space = verdict.observation.state, monitor.abstraction.vocabulary

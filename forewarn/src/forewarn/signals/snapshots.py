@@ -127,5 +127,5 @@ def singly(first: One, clock: Clock) -> Iterator[tuple[One, int]]:
 
 
 def identical(one: Any, other: Any) -> bool:
-    """Tell whether two values are the same to the last bit; False may be wrong, True is not."""
+    """Tell whether two values are surely the same to the last bit; equal ones may be missed."""
     return pickle.dumps(one) == pickle.dumps(other)

@@ -49,9 +49,10 @@ class Past(NamedTuple):
     cells: tuple[Cell, ...] = ()
 
     def same_but_for_time(self, before: Past | None) -> bool:
-        """Tell whether the tick before left the same to the last bit: then the next one does, too.
+        """Tell whether this tick left the same to the last bit as the one before.
 
-        If all that it sees is the same. It is asked at one tick of many, for it costs more.
+        Then further ticks that see the same leave it, too. The comparison is slow, so that it is
+        made at one of `ASKED_EVERY` ticks, and False at all others.
         """
         if before is None or self.tick != before.tick + 1 or self.tick % ASKED_EVERY:
             return False
