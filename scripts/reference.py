@@ -22,9 +22,9 @@ from reference_node import page as node_page
 
 import forewarn.states.tree.abstraction  # noqa: F401 (it brings its section along)
 from forewarn.cli.reference import reference as command_line
-from forewarn.config.black_box import _bytes, said
-from forewarn.config.fields import LARGEST, Section
+from forewarn.config.fields import LARGEST, Section, WingSection, byte_count, size_text
 from forewarn.config.signals import _expression
+from forewarn.registry import WINGS, section_of_wing
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "reference"
@@ -90,6 +90,9 @@ def written() -> dict[Path, str]:
 
 def sections() -> dict[str, type[BaseModel]]:
     """Return the sections of a monitor file by the names of their classes."""
+    for wing in WINGS.values():
+        for key in wing.sections:
+            section_of_wing(key)  # its module is imported
     found = [Section]
     for section in found:
         found += section.__subclasses__()
@@ -159,7 +162,7 @@ def default(field: FieldInfo) -> str:
     checks = validators(field.metadata)
     if value == math.inf:
         return f"`{next(check.word for check in checks if hasattr(check, 'word'))}`"
-    return f"`{said(value) if _bytes in checks else plain(value)}`"
+    return f"`{size_text(value) if byte_count in checks else plain(value)}`"
 
 
 def plain(value: Any) -> str:
@@ -195,7 +198,9 @@ def simple(kind: Any, metadata: Sequence[Any]) -> str:
     """Return the same for what has no parts."""
     checks = validators(metadata)
     words = [f"`{check.word}`" for check in checks if hasattr(check, "word")]
-    if _bytes in checks:
+    if any(isinstance(check, WingSection) for check in checks):
+        return "mapping"
+    if byte_count in checks:
         return "a size: `500 MB`, `10 GB`"
     if kind is str:
         return "expression" if _expression in checks else "text"

@@ -19,13 +19,12 @@ print(json.dumps({{"ours": found, "all": [*sys.modules]}}))
 """
 SOLVERS = ("scipy.sparse.linalg", "scipy.optimize", "scipy.stats", "stormpy", "sklearn")
 WINGS = (
-    "forewarn.wings.plans",
+    "forewarn.wings",
     "forewarn.recordings",
     "forewarn.learning",
     "forewarn.states.learned_score",
     "forewarn.states.tree",
     "forewarn.monitoring.anomalies",
-    "forewarn.monitoring.black_box",
     "forewarn.checking.storm_api",
 )
 

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from forewarn.cli.main import COMMANDS
-from forewarn.registry import WINGS, command_module
+from forewarn.config.fields import Section
+from forewarn.config.file import MonitorSpec
+from forewarn.registry import WINGS, command_module, section_of_wing
 
 ABSENT = """
 import sys
@@ -88,13 +90,26 @@ def test_each_command_of_a_wing_names_it_where_it_is_absent(wing: str) -> None:
     for command in WINGS[wing].commands:
         assert command in COMMANDS
         assert command_module(command).DESCRIPTION
-    program = (
-        ABSENT.format(wing=wing) + "from forewarn.cli import main\nsys.exit(main(sys.argv[1:]))"
-    )
-    done = python(program, *WINGS[wing].commands[0].split(), "x")
+    done = python(ABSENT.format(wing=wing) + MAIN, *WINGS[wing].commands[0].split(), "x")
     assert done.returncode == 2
     assert f"needs the wing {wing}" in done.stderr
     assert f"forewarn/wings/{wing}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("wing", "key"), [(name, key) for name, wing in WINGS.items() for key in wing.sections]
+)
+def test_each_section_of_a_wing_names_it_where_it_is_absent(
+    wing: str, key: str, tmp_path: Path
+) -> None:
+    assert key in MonitorSpec.model_fields
+    assert issubclass(section_of_wing(key), Section)
+    config = tmp_path / "m.yaml"
+    config.write_text(CONFIG + f"{key}: {{}}\n")
+    done = python(ABSENT.format(wing=wing) + MAIN, "validate", config)
+    assert done.returncode == 2
+    assert f"line 6: {key}: " in done.stdout
+    assert f"needs the wing {wing}" in done.stdout
 
 
 def test_a_signal_with_rules_about_plans_names_the_wing(tmp_path: Path) -> None:

@@ -21,10 +21,10 @@ from sensor_msgs.msg import Image
 from small_world import MONITOR
 from std_msgs.msg import String
 
-from forewarn.monitoring.incident_file import TABLE
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.registry import open_recording
 from forewarn.signals.ticks import Grid
+from forewarn.wings.black_box.incident_file import TABLE
 
 pytestmark = pytest.mark.ros
 Start = Callable[..., Process]

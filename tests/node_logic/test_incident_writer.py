@@ -10,11 +10,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple
 
-from forewarn.config.black_box import BlackBoxSpec
-from forewarn.monitoring.black_box import BlackBox, Kept, LogEntry
-from forewarn.monitoring.incident_file import IncidentFolder
 from forewarn.recordings.registry import open_recording
 from forewarn.recordings.writing import string_cdr
+from forewarn.wings.black_box.box import BlackBox, Kept, LogEntry
+from forewarn.wings.black_box.incident_file import IncidentFolder
+from forewarn.wings.black_box.section import BlackBoxSpec
 from monitor_node.incident_writer import IncidentWriter
 
 BEGIN, STEP = 1_700_000_000_000_000_000, 10**8

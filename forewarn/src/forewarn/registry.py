@@ -13,7 +13,7 @@ Other packages add to Forewarn by entry points, each named as a monitor file or 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,17 +39,20 @@ class Wing(NamedTuple):
         For people.
     commands : tuple of str
         Its commands; each is a module of the wing's package ``commands``.
+    sections : mapping of str to str
+        Its keys of the monitor file, each with the module and the class that check it.
     """
 
     purpose: str
-    commands: tuple[str, ...]
+    commands: tuple[str, ...] = ()
+    sections: Mapping[str, str] = MappingProxyType({})
 
 
 WINGS = MappingProxyType(
     {
         "plans": Wing(
             "plans, requirements and computation trees",
-            (
+            commands=(
                 "plan check",
                 "plan ask",
                 "check-runs",
@@ -57,6 +60,11 @@ WINGS = MappingProxyType(
                 "spec ask",
                 "spec fret",
             ),
+        ),
+        "black_box": Wing(
+            "what a node keeps in memory, and writes when something happens",
+            commands=("incidents",),
+            sections={"black_box": "section:BlackBoxSpec"},
         ),
     }
 )
@@ -89,6 +97,19 @@ def command_module(name: str) -> ModuleType:
                 raise
             return found
     return part(wing, f"commands.{module}", f"the command {name}")
+
+
+def section_of_wing(key: str) -> Any:
+    """Return the class that checks a section of the monitor file.
+
+    Raises
+    ------
+    MissingWingError
+        If its wing is not installed; names the wing.
+    """
+    wing = next(name for name, wing in WINGS.items() if key in wing.sections)
+    module, _, name = WINGS[wing].sections[key].partition(":")
+    return getattr(part(wing, module, f"the section {key}"), name)
 
 
 def part(wing: str, module: str, asked: str) -> ModuleType:

@@ -7,21 +7,29 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
 from typing import Any
 
-from forewarn.config.black_box import BlackBoxSpec, said
-from forewarn.monitoring.black_box import (
+from rcl_interfaces.msg import Log
+
+from forewarn.config.fields import size_text
+from forewarn.monitoring.evaluate import TickResult
+from forewarn.monitoring.live_session import LiveSession
+from forewarn.monitoring.record import ANOMALY_TYPE, RISK_TYPE, Names
+from forewarn.monitoring.session_events import Event
+from forewarn.signals.clock import NANOSECONDS, Clock
+from forewarn.wings.black_box.box import (
+    ACT,
+    ANOMALY,
     OVERHEAD,
     REQUEST,
+    VIOLATION,
+    WARN,
     BlackBox,
     Kept,
     LogEntry,
     Observer,
 )
-from forewarn.monitoring.evaluate import TickResult
-from forewarn.monitoring.incident_file import IncidentFolder
-from forewarn.monitoring.live_session import LiveSession
-from forewarn.monitoring.record import ANOMALY_TYPE, RISK_TYPE, Names
-from forewarn.monitoring.session_events import Event
-from forewarn.signals.clock import NANOSECONDS, Clock
+from forewarn.wings.black_box.incident_file import IncidentFolder
+from forewarn.wings.black_box.section import BlackBoxSpec
+from forewarn_ros.messages import to_time
 from forewarn_ros.status import Severity, Status
 from monitor_node import conversions
 from monitor_node.incident_writer import IncidentWriter
@@ -36,6 +44,19 @@ SIGNALS_TYPE = "forewarn_msgs/msg/Signals"
 INTERVENTION_TYPE = "forewarn_msgs/msg/Intervention"
 PATIENCE = 10.0
 """Seconds that the end of an activation waits for what is still to be written."""
+
+
+def log_message(moment: LogEntry, node: str) -> Log:
+    """Return what happened as a line of a log: Foxglove and rqt show where it lies in time."""
+    levels = {VIOLATION: Log.ERROR, ACT: Log.ERROR, WARN: Log.WARN, ANOMALY: Log.WARN}
+    level = levels.get(moment.kind, Log.INFO)
+    return Log(
+        stamp=to_time(moment.time_ns),
+        level=int.from_bytes(level, "little") if isinstance(level, bytes) else level,
+        name=node,
+        msg=f"{moment.kind}: {moment.text}",
+        function=moment.kind,
+    )
 
 
 class BlackBoxRecorder:
@@ -153,7 +174,7 @@ class BlackBoxRecorder:
         self._keep(max(time_ns, self._newest_ns), self._names.events, TEXT_TYPE, payload)
 
     def _mark(self, moment: LogEntry) -> None:
-        log = functools.partial(conversions.log, moment, self._names.node)
+        log = functools.partial(log_message, moment, self._names.node)
         self._keep(
             moment.time_ns,
             self._names.moments,
@@ -199,8 +220,8 @@ class BlackBoxRecorder:
             "incidents": len(finished),
             "newest": writer.newest or (finished[-1] if finished else "none"),
             "kept (s)": f"{ring.span_ns / NANOSECONDS:.1f} of {self.spec.before:g}",
-            "kept": f"{said(ring.size)} of {said(self.spec.ring)}",
-            "waits to be written": said(writer.waiting),
+            "kept": f"{size_text(ring.size)} of {size_text(self.spec.ring)}",
+            "waits to be written": size_text(writer.waiting),
             "messages left out": writer.lost,
             "messages gone before their time": ring.squeezed,
         }
@@ -224,8 +245,8 @@ def open_keeper(
     extra: Callable[..., Inputs],
     files: Mapping[str, bytes],
     logger: Any,
-) -> BlackBoxRecorder | None:
-    """Open the black box of an activation, if the monitor file has one.
+) -> BlackBoxRecorder:
+    """Open the black box of an activation, whose monitor file has one.
 
     Parameters
     ----------
@@ -239,9 +260,7 @@ def open_keeper(
     RecordingError
         If nothing can be written to its folder.
     """
-    spec = watch.spec.black_box
-    if spec is None:
-        return None
+    spec: BlackBoxSpec = watch.spec.black_box
     folder = IncidentFolder.of(spec, watch.spec.beside(spec.folder))
     for path in folder.recover():
         logger.warning(f"black box: {path} was not completed: it can be read as far as it goes")

@@ -31,14 +31,13 @@ from forewarn_msgs.srv import (
     Reset,
     SaveIncident,
 )
-from rcl_interfaces.msg import Log
 from rclpy.serialization import serialize_message
 from rosgraph_msgs.msg import Clock as ClockMessage
 from std_msgs.msg import String
 
 from forewarn.config.actions import ACTIONS
 from forewarn.config.actuators import Ways
-from forewarn.monitoring import alerts, black_box, sources
+from forewarn.monitoring import alerts, sources
 from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.live_anomaly import AnomalyRow, SurprisingStep
 from forewarn.monitoring.risk_rows import RiskRow
@@ -306,24 +305,6 @@ def number(value: Any) -> float:
 def event(happened: Event) -> String:
     """Return an event as the JSON text that records hold, too."""
     return String(data=encode(happened))
-
-
-def log(moment: black_box.LogEntry, node: str) -> Log:
-    """Return what happened as a line of a log: Foxglove and rqt show where it lies in time."""
-    level = {
-        black_box.VIOLATION: Log.ERROR,
-        black_box.ACT: Log.ERROR,
-        black_box.WARN: Log.WARN,
-        black_box.ANOMALY: Log.WARN,
-    }.get(moment.kind, Log.INFO)
-    number = int.from_bytes(level, "little") if isinstance(level, bytes) else level
-    return Log(
-        stamp=to_time(moment.time_ns),
-        level=number,
-        name=node,
-        msg=f"{moment.kind}: {moment.text}",
-        function=moment.kind,
-    )
 
 
 def serialized(message: Any) -> bytes:

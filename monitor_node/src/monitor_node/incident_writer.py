@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
-from forewarn.config.black_box import said
+from forewarn.config.fields import size_text
 from forewarn.errors import ForewarnError
-from forewarn.monitoring.black_box import Kept, LogEntry
-from forewarn.monitoring.incident_file import IncidentFile, IncidentFolder
+from forewarn.wings.black_box.box import Kept, LogEntry
+from forewarn.wings.black_box.incident_file import IncidentFile, IncidentFolder
 
 CHECKED = 1 << 24
 """Bytes of messages after which the quota is looked at; less where it is small."""
@@ -147,7 +147,7 @@ class IncidentWriter:
             size = self._file.size
             self._prune(coming=size + self._step, files=1)
             if size > self.folder.most - 2 * self._step:  # what comes until the next look has room
-                self._ended = f"it ends at half of the quota of {said(self.folder.quota)}"
+                self._ended = f"it ends at half of the quota of {size_text(self.folder.quota)}"
                 self._finish({})
 
     def _end(self, left_out: int) -> None:

@@ -42,7 +42,6 @@ from monitor_node import parameters
 from monitor_node.actuators.loading import Actuators, check_messages, named
 from monitor_node.apart import MEGABYTE, load_apart
 from monitor_node.background import BackgroundBounds, BackgroundLearning, open_watch
-from monitor_node.black_box import BlackBoxRecorder, open_keeper
 from monitor_node.bond import Bond, check_bond
 from monitor_node.diagnosis import Lasting, mode_status, node_status, statuses
 from monitor_node.inputs import Inputs
@@ -61,6 +60,7 @@ from monitor_node.services import Services
 from monitor_node.ticking import Ticker
 
 if TYPE_CHECKING:
+    from monitor_node.black_box import BlackBoxRecorder
     from monitor_node.guards.goals import Goals
 
 
@@ -377,6 +377,10 @@ class MonitorNode(ReportingNode):
         return RecordWriter(target, names, self._spec_text, self._types, detector, self._rules)
 
     def _open_black_box(self, watch: LiveSession, inputs: Inputs) -> BlackBoxRecorder | None:
+        if watch.spec.black_box is None:
+            return None
+        from monitor_node.black_box import open_keeper  # it needs the wing `black_box`
+
         fixed = functools.partial(parameters.fixed_quality, self)
         extra = functools.partial(Inputs, self, depth=self._value("queue_depth"), fixed=fixed)
         files = {SPEC_NAME: self._spec_text.encode(), **self._rules}

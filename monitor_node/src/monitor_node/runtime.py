@@ -32,7 +32,6 @@ from forewarn.signals.clock import NANOSECONDS
 from monitor_node import conversions
 from monitor_node.actuators.loading import Actuators
 from monitor_node.background import BackgroundBounds, BackgroundLearning
-from monitor_node.black_box import BlackBoxRecorder
 from monitor_node.composing import Composed, Composer
 from monitor_node.inputs import Inputs
 from monitor_node.journal import Journal, take_up
@@ -44,6 +43,7 @@ from monitor_node.recording import Recording
 from monitor_node.regrowing import Regrowing
 
 if TYPE_CHECKING:
+    from monitor_node.black_box import BlackBoxRecorder
     from monitor_node.guards.goals import Goals
 
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from forewarn.config.black_box import MEGABYTE
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.pipeline import learn
@@ -20,11 +19,12 @@ from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.counts import CountModel
 from forewarn.monitoring import footprint
 from forewarn.monitoring.alerts import Alert
-from forewarn.monitoring.black_box import OVERHEAD, Kept, Ring
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.footprint import MOST_ALERTS, MOST_COUNTED, growing_parts, memory_bound
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.signals.frame_tree import MOST_TRANSFORMS, FrameTree, Transform
+from forewarn.wings.black_box.box import OVERHEAD, Kept, Ring
+from forewarn.wings.black_box.section import MEGABYTE
 
 TEXT = """\
 rate: 10

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.assessment.calibration import Fitted, fit
-from forewarn.assessment.incidents import Incident, without_prevented
 from forewarn.assessment.replay import RecordedRun, Replaying, settled_runs, weighted_runs
-from forewarn.cli.common import add_incidents, labelled, recording_path
+from forewarn.cli.common import add_incidents, incident_labels, labelled, recording_path
 from forewarn.cli.fleet import Readers
 from forewarn.cli.output import Output
 from forewarn.cli.purposes import without_known
@@ -72,7 +71,7 @@ def calibration_method(
 
 def heeded_incidents(
     folders: Sequence[Path], held_out: Sequence[Path], output: Output
-) -> list[Incident] | None:
+) -> list[Any] | None:
     """Return the incidents whose labels are to be heeded; None if nobody asks for it.
 
     Raises
@@ -93,7 +92,7 @@ def calibrate_model(
     readers: Readers,
     *,
     weigh: bool = False,
-    incidents: Sequence[Incident] | None = None,
+    incidents: Sequence[Any] | None = None,
 ) -> tuple[CountModel, list[Fitted]]:
     """Return the model with its maps, and how they came about.
 
@@ -140,9 +139,10 @@ def calibrate_model(
 
 
 def _heeded(
-    runs: Sequence[RecordedRun], incidents: Sequence[Incident], output: Output
+    runs: Sequence[RecordedRun], incidents: Sequence[Any], output: Output
 ) -> list[RecordedRun]:
     """Leave out what people say that somebody may have prevented."""
+    without_prevented = incident_labels().without_prevented
     pairs = [without_prevented(run, incidents) for run in runs]
     heard = plural(sum(count for _, count in pairs), "alert")
     output.note(f"{heard} labelled true without a violation: what would have followed is unknown")

@@ -11,17 +11,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from forewarn.cli.output import Output
 from forewarn.config.fields import LARGEST, RATES, Rate
 from forewarn.errors import InputError
 from forewarn.files.outputs import write_output
 from forewarn.files.remote import address
+from forewarn.registry import part
 from forewarn.signals.clock import Clock
-
-if TYPE_CHECKING:
-    from forewarn.assessment.incidents import Incident
 
 RECORDINGS_HELP = (
     "rosbag2 folder, .mcap or .db3 file (zstd or not), ROS 1 .bag, JSON lines trace, "
@@ -143,7 +141,18 @@ def add_incidents(parser: argparse.ArgumentParser, text: str) -> None:
     )
 
 
-def labelled(folders: Sequence[Path], output: Output) -> list[Incident] | None:
+def incident_labels() -> Any:
+    """Return what knows of incidents and their labels: a module of the wing ``black_box``.
+
+    Raises
+    ------
+    MissingWingError
+        If the wing is not installed.
+    """
+    return part("black_box", "incidents", "--incidents")
+
+
+def labelled(folders: Sequence[Path], output: Output) -> list[Any] | None:
     """Return the incidents whose labels are to be heeded; None if no folder is given.
 
     Raises
@@ -153,11 +162,10 @@ def labelled(folders: Sequence[Path], output: Output) -> list[Incident] | None:
     """
     if not folders:
         return None
-    from forewarn.assessment.incidents import labelled_incidents, labels_alone
-
-    for line in labels_alone(folders):
+    labels = incident_labels()
+    for line in labels.labels_alone(folders):
         output.warn(line)
-    return labelled_incidents(folders)
+    return list(labels.labelled_incidents(folders))
 
 
 def whole_number(text: str, least: int = 0) -> int:

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from forewarn.assessment.episodes import ScoredRun
-from forewarn.assessment.incidents import Incident, confirmed
 from forewarn.assessment.replay import RecordedRun, settled_runs
 from forewarn.assessment.results import remarks_on, scored_runs
 from forewarn.assessment.tuning import LEAST_VIOLATIONS, Goal, Tuning, Unit, tune
@@ -22,6 +22,7 @@ from forewarn.cli.common import (
     add_plot,
     add_properties,
     at_least_one,
+    incident_labels,
     labelled,
     positive_number,
     probability,
@@ -37,7 +38,7 @@ from forewarn.config.file import MonitorSpec, load_spec
 from forewarn.errors import ConfigError, plural
 from forewarn.files.outputs import check_output
 from forewarn.logic.specification import compile_spec
-from forewarn.monitoring.incident_file import PREFIX
+from forewarn.monitoring.record import INCIDENT_PREFIX
 from forewarn.monitoring.step import Monitor
 from forewarn.signals.clock import Clock
 
@@ -159,7 +160,7 @@ def run(options: Options, output: Output) -> int:
     names = _chosen(options, spec)
     recordings = options.existing(spec)
     for path in recordings:
-        if path.name.startswith(PREFIX):
+        if path.name.startswith(INCIDENT_PREFIX):
             output.warn(
                 f"{path.name}: an incident is there because something happened: false alarms an "
                 "hour, and shares of time, say nothing of other hours"
@@ -212,19 +213,18 @@ def _scored(
     monitor: Monitor,
     runs: Sequence[RecordedRun],
     name: str,
-    incidents: Sequence[Incident] | None,
+    incidents: Sequence[Any] | None,
     output: Output,
 ) -> list[ScoredRun]:
     """Return what the policy was shown, with what people say of incidents."""
-    found, total = [], 0
-    for run, scored in zip(runs, scored_runs(monitor, runs, name), strict=True):
-        heeded, count = confirmed(name, run, scored, incidents or ())
-        found.append(heeded)
-        total += count
-    if incidents is not None:
-        heard = plural(total, "incident")
-        output.note(f"{name}: {heard} of these recordings labelled true: alerts there are right")
-    return found
+    scored = scored_runs(monitor, runs, name)
+    if incidents is None:
+        return list(scored)
+    confirmed = incident_labels().confirmed
+    pairs = [confirmed(name, *both, incidents) for both in zip(runs, scored, strict=True)]
+    heard = plural(sum(count for _, count in pairs), "incident")
+    output.note(f"{name}: {heard} of these recordings labelled true: alerts there are right")
+    return [run for run, _ in pairs]
 
 
 def _runs(

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+
+from forewarn.errors import MissingWingError
+from forewarn.registry import section_of_wing
 
 #: The longest time, fastest speed and so on: 1e9 s are 32 years, and 1e9 s in ns fit 64 bits.
 LARGEST = 1e9
@@ -75,6 +79,31 @@ def endless(word: str) -> BeforeValidator:
     return BeforeValidator(Endless(word))
 
 
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?B)", re.IGNORECASE)
+MEGABYTE = 10**6
+
+
+def byte_count(value: object) -> object:
+    """Return the number of bytes that ``10 GB`` stands for."""
+    found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is not None:
+        return round(float(found[1]) * _UNITS[found[2].upper()])
+    if isinstance(value, str):
+        raise ValueError("a size is wanted, such as 500 MB or 10 GB")
+    return no_bool(value)
+
+
+#: Bytes; the file says ``10 GB``.
+Size = Annotated[int, BeforeValidator(byte_count), Field(ge=MEGABYTE, le=10**15)]
+
+
+def size_text(size: float) -> str:
+    """Return a number of bytes for people."""
+    unit, number = next(((name, n) for name, n in reversed(_UNITS.items()) if size >= n), ("B", 1))
+    return f"{size / number:.3g} {unit}"
+
+
 class Section(BaseModel):
     """A mapping of the monitor file: unknown keys are errors, values are frozen."""
 
@@ -83,6 +112,31 @@ class Section(BaseModel):
 
 
 _Own = TypeVar("_Own", bound=Section)
+
+
+@dataclass(frozen=True)
+class WingSection:
+    """The check of a section of a wing, which is imported where a file has the section."""
+
+    key: str
+
+    def __call__(self, value: object) -> Section | None:
+        """Return the section; ValidationError names the keys within it."""
+        return None if value is None else self.section.model_validate(value)
+
+    @property
+    def section(self) -> type[Section]:
+        """The class of the section; raises ValueError if the wing is not installed."""
+        try:
+            found: type[Section] = section_of_wing(self.key)
+        except MissingWingError as error:
+            raise ValueError(str(error)) from error
+        return found
+
+
+def of_wing(key: str) -> BeforeValidator:
+    """Return the check of a section that belongs to a wing."""
+    return BeforeValidator(WingSection(key))
 
 
 def default(section: type[_Own], **values: Any) -> _Own:

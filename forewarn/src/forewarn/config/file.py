@@ -14,9 +14,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from forewarn.config.actuators import ActuatorsSpec, EscapeSpec
-from forewarn.config.black_box import BlackBoxSpec
 from forewarn.config.danger import LearnedScoreSpec, danger_misfits
-from forewarn.config.fields import CheckedRate, Duration, Finite, Section, default
+from forewarn.config.fields import CheckedRate, Duration, Finite, Section, default, of_wing
 from forewarn.config.guards import GuardSpec, guard_misfits
 from forewarn.config.includes import with_fragments
 from forewarn.config.problems import config_error, validation_problems
@@ -121,7 +120,7 @@ class MonitorSpec(Section):
         only observes.
     guards : dict of str to GuardSpec
         Actions whose goals are checked before they are passed on.
-    black_box : BlackBoxSpec or None
+    black_box : section of the wing black_box, or None
         What a node keeps in memory and writes when something happens.
     actuators : ActuatorsSpec
         The interfaces through which it intervenes.
@@ -158,7 +157,7 @@ class MonitorSpec(Section):
     mode: Literal["observe", "act"] = "observe"
     guards: dict[str, GuardSpec] = {}  # noqa: RUF012
     actuators: ActuatorsSpec = default(ActuatorsSpec)
-    black_box: BlackBoxSpec | None = None
+    black_box: Annotated[Any, of_wing("black_box")] = None
     file: Path | None = Field(default=None, exclude=True)
     _origin: MonitorSpec | None = PrivateAttr(default=None)
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, get_args, get_origin
 
 from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 
-from forewarn.config.fields import Section
+from forewarn.config.fields import Section, WingSection
 from forewarn.config.yaml_text import Document
 from forewarn.errors import ConfigError, suggestion
 
@@ -106,8 +107,14 @@ def _section_at(kind: Any, path: Sequence[object]) -> type[Section] | None:
         if not path:
             return kind
         fields = {field.alias or name: field for name, field in kind.model_fields.items()}
-        return _section_at(fields[path[0]].annotation, path[1:]) if path[0] in fields else None
+        return _section_at(_kind_of(fields[path[0]]), path[1:]) if path[0] in fields else None
     # A name leads from a mapping, and a number from a list, to what it holds.
     rest = path[1:] if get_origin(kind) in (dict, tuple) else path
     found = (_section_at(part, rest) for part in get_args(kind))
     return next((one for one in found if one is not None), None)
+
+
+def _kind_of(field: FieldInfo) -> Any:
+    """Return what a key holds: its annotation, or the section of a wing."""
+    checks = (getattr(one, "func", None) for one in field.metadata)
+    return next((x.section for x in checks if isinstance(x, WingSection)), field.annotation)

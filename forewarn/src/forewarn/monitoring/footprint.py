@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from forewarn.config.black_box import said
+from forewarn.config.fields import size_text
 from forewarn.expressions.functions.memory import Memory
 from forewarn.signals.frame_tree import MOST_TRANSFORMS
 
@@ -117,8 +117,8 @@ def _parts(spec: MonitorSpec, abstraction: Abstraction, monitor: Monitor | None)
 
 def memory_bound(parts: tuple[Part, ...]) -> str:
     """Return the bound of the whole, and of each part, in one line for people."""
-    each = "; ".join(f"{part.name} {said(part.bytes)} ({part.what})" for part in parts)
-    total = said(sum(part.bytes for part in parts))
+    each = "; ".join(f"{part.name} {size_text(part.bytes)} ({part.what})" for part in parts)
+    total = size_text(sum(part.bytes for part in parts))
     return (
         f"what grows while it runs takes at most {total}: {each}. Not counted: libraries, the "
         "model and what is kept for each of its states, the newest messages of each topic"

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 TABLE = "forewarn.record"
 FORMAT = "1"
 SPEC_NAME = "monitor.yaml"
+INCIDENT_PREFIX = "incident-"
+"""Beginning of the names of files that a black box writes."""
 PACKED = ".zst"
 ANOMALY_NAME = f"anomaly.json{PACKED}"
 MODEL_NAME = f"model-{{}}.json{PACKED}"

@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING
 
 from forewarn.errors import ForewarnError, RecordingError
 from forewarn.messages.definitions import MessageType, installed_message_type
-from forewarn.monitoring.record import SPEC_NAME
+from forewarn.monitoring.record import INCIDENT_PREFIX, SPEC_NAME
 from forewarn.recordings.writing import RecordingWriter
 from forewarn.signals.clock import NANOSECONDS
 
 if TYPE_CHECKING:
-    from forewarn.config.black_box import BlackBoxSpec
-    from forewarn.monitoring.black_box import Kept, LogEntry
+    from forewarn.wings.black_box.box import Kept, LogEntry
+    from forewarn.wings.black_box.section import BlackBoxSpec
 
 TABLE = "forewarn.incident"
 FORMAT = "1"
-PREFIX, SUFFIX, PART, TORN = "incident-", ".mcap", ".part", "-torn"
+SUFFIX, PART, TORN = ".mcap", ".part", "-torn"
 LABEL_SUFFIX = ".label.json"
 
 
@@ -79,7 +79,7 @@ class IncidentFolder:
     def finished(self) -> list[Path]:
         """Return the files that nobody writes any more, the oldest first."""
         found = []
-        for path in self.path.glob(f"{PREFIX}*{SUFFIX}"):
+        for path in self.path.glob(f"{INCIDENT_PREFIX}*{SUFFIX}"):
             with suppress(FileNotFoundError):
                 found.append((path.stat().st_mtime_ns, path.name, path))
         return [path for *_, path in sorted(found)]
@@ -88,7 +88,7 @@ class IncidentFolder:
         """Return a name that is free, and none of those `given` away, for an incident at a time."""
         whole, rest = divmod(time_ns, NANOSECONDS)
         moment = datetime.fromtimestamp(whole, timezone.utc)
-        stem = f"{PREFIX}{moment:%Y%m%dT%H%M%S}-{rest // 1_000_000:03}Z"
+        stem = f"{INCIDENT_PREFIX}{moment:%Y%m%dT%H%M%S}-{rest // 1_000_000:03}Z"
         number = 1
         while True:
             name = stem if number == 1 else f"{stem}-{number}"
@@ -101,7 +101,7 @@ class IncidentFolder:
     def recover(self) -> list[Path]:
         """Give what killed processes left a name that says so; return these files."""
         found = []
-        for path in sorted(self.path.glob(f"{PREFIX}*{SUFFIX}{PART}")):
+        for path in sorted(self.path.glob(f"{INCIDENT_PREFIX}*{SUFFIX}{PART}")):
             with suppress(OSError), path.open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 found.append(torn(path))

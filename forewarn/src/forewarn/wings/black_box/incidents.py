@@ -20,11 +20,12 @@ from forewarn.assessment.reliability import predictions
 from forewarn.assessment.replay import RecordedRun
 from forewarn.errors import InputError, RecordingError
 from forewarn.files.outputs import write_output
-from forewarn.monitoring.black_box import RELEASED, LogEntry
-from forewarn.monitoring.incident_file import LABEL_SUFFIX, PREFIX, SUFFIX, TABLE, label_of
+from forewarn.monitoring.record import INCIDENT_PREFIX
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.registry import open_recording
 from forewarn.signals.clock import NANOSECONDS
+from forewarn.wings.black_box.box import RELEASED, LogEntry
+from forewarn.wings.black_box.incident_file import LABEL_SUFFIX, SUFFIX, TABLE, label_of
 
 Verdict = Literal["true", "false-alarm"]
 VERDICTS: tuple[str, ...] = get_args(Verdict)
@@ -197,7 +198,7 @@ def find_incidents(paths: Sequence[Path]) -> list[Path]:
     found: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
-            found.update(dict.fromkeys(sorted(path.glob(f"{PREFIX}*{SUFFIX}"))))
+            found.update(dict.fromkeys(sorted(path.glob(f"{INCIDENT_PREFIX}*{SUFFIX}"))))
         elif path.exists():
             found[path] = None
         else:
@@ -213,7 +214,7 @@ def labels_alone(paths: Sequence[Path]) -> list[str]:
         f"{label}: its incident is gone, so the label counts for nothing"
         for folder in paths
         if folder.is_dir()
-        for label in sorted(folder.glob(f"{PREFIX}*{LABEL_SUFFIX}"))
+        for label in sorted(folder.glob(f"{INCIDENT_PREFIX}*{LABEL_SUFFIX}"))
         if not label.with_name(label.name.removesuffix(LABEL_SUFFIX) + SUFFIX).exists()
     ]
 

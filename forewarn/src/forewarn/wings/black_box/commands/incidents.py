@@ -8,7 +8,14 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from forewarn.assessment.incidents import (
+from forewarn.assessment.replay import Replaying, replay_recordings
+from forewarn.cli.common import add_allow_missing, add_model, write_report
+from forewarn.cli.output import Output
+from forewarn.config.fields import size_text
+from forewarn.errors import InputError
+from forewarn.monitoring.loading import make_monitor
+from forewarn.signals.clock import NANOSECONDS
+from forewarn.wings.black_box.incidents import (
     VERDICTS,
     Incident,
     Label,
@@ -17,13 +24,6 @@ from forewarn.assessment.incidents import (
     read_incident,
     write_label,
 )
-from forewarn.assessment.replay import Replaying, replay_recordings
-from forewarn.cli.common import add_allow_missing, add_model, write_report
-from forewarn.cli.output import Output
-from forewarn.config.black_box import said
-from forewarn.errors import InputError
-from forewarn.monitoring.loading import make_monitor
-from forewarn.signals.clock import NANOSECONDS
 
 DESCRIPTION = """\
 List the incidents of a node's black box (`black_box` in the monitor file): when, trigger,
@@ -139,7 +139,7 @@ def _row(incident: Incident) -> tuple[str, ...]:
         first.property or "-",
         "-" if first.risk != first.risk else f"{first.risk:.3f}",
         f"{incident.seconds:.1f}",
-        said(incident.size),
+        size_text(incident.size),
         what or "-",
         incident.path.name,
     )

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from forewarn.config.black_box import BlackBoxSpec
-from forewarn.monitoring.black_box import BlackBox, Kept, LogEntry, Ring
+from forewarn.wings.black_box.box import BlackBox, Kept, LogEntry, Ring
+from forewarn.wings.black_box.section import BlackBoxSpec
 
 SECOND = 10**9
 

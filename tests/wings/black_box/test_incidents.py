@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from forewarn.assessment.incidents import confirmed, read_incident, without_prevented
 from forewarn.assessment.reliability import outcomes, predicted
 from forewarn.assessment.replay import Replaying, replay
 from forewarn.assessment.results import scored_runs
-from forewarn.monitoring.black_box import Kept, LogEntry
-from forewarn.monitoring.incident_file import IncidentFile, IncidentFolder, label_of
 from forewarn.monitoring.loading import make_monitor
 from forewarn.recordings.registry import open_recording
 from forewarn.signals.clock import NANOSECONDS
+from forewarn.wings.black_box.box import Kept, LogEntry
+from forewarn.wings.black_box.incident_file import IncidentFile, IncidentFolder, label_of
+from forewarn.wings.black_box.incidents import confirmed, read_incident, without_prevented
 
 Run = Callable[..., Any]
 

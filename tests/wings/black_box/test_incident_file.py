@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from forewarn.errors import RecordingError
-from forewarn.monitoring.black_box import Kept, LogEntry
-from forewarn.monitoring.incident_file import TABLE, IncidentFile, IncidentFolder, label_of
 from forewarn.recordings.registry import open_recording
 from forewarn.recordings.writing import string_cdr
+from forewarn.wings.black_box.box import Kept, LogEntry
+from forewarn.wings.black_box.incident_file import TABLE, IncidentFile, IncidentFolder, label_of
 
 START = 1_700_000_000_000_000_000
 FIRST = LogEntry(START, "act", "brake", 0.75, "brake: too fast")

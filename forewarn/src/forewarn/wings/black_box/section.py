@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
 from forewarn.config.actuators import Name
-from forewarn.config.fields import Positive, Seconds, Section, no_bool
+from forewarn.config.fields import (
+    MEGABYTE,
+    Positive,
+    Seconds,
+    Section,
+    Size,
+    no_bool,
+    size_text,
+)
 
 Trigger = Literal["act", "violation", "anomaly"]
-_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?B)", re.IGNORECASE)
-MEGABYTE = 10**6
-
-
-def _bytes(value: object) -> object:
-    """Return the number of bytes that ``10 GB`` stands for."""
-    found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found is not None:
-        return round(float(found[1]) * _UNITS[found[2].upper()])
-    if isinstance(value, str):
-        raise ValueError("a size is wanted, such as 500 MB or 10 GB")
-    return no_bool(value)
-
-
-#: Bytes; the file says ``10 GB``.
-Size = Annotated[int, BeforeValidator(_bytes), Field(ge=MEGABYTE, le=10**15)]
 Span = Annotated[Seconds, Field(le=3600)]
 
 
@@ -74,9 +64,9 @@ class BlackBoxSpec(Section):
     def bound(self) -> str:
         """What it takes at the most, for people."""
         return (
-            f"at most {said(self.memory)} of messages in memory, for {self.before:g} s before a "
-            f"trigger as long as they come at no more than {said(self.rate)}/s, and "
-            f"{said(self.quota)} in {self.keep} files on disk"
+            f"at most {size_text(self.memory)} of messages in memory, for {self.before:g} s before "
+            f"a trigger as long as they come at no more than {size_text(self.rate)}/s, and "
+            f"{size_text(self.quota)} in {self.keep} files on disk"
         )
 
     @property
@@ -88,9 +78,3 @@ class BlackBoxSpec(Section):
     def rate(self) -> float:
         """Bytes a second up to which the ring reaches back as far as it should."""
         return self.ring / max(self.before, 1.0)
-
-
-def said(size: float) -> str:
-    """Return a number of bytes for people."""
-    unit, number = next(((name, n) for name, n in reversed(_UNITS.items()) if size >= n), ("B", 1))
-    return f"{size / number:.3g} {unit}"

@@ -19,8 +19,8 @@ from forewarn.monitoring.risk_rows import compared
 from forewarn.signals.clock import NANOSECONDS, Clock
 
 if TYPE_CHECKING:
-    from forewarn.config.black_box import BlackBoxSpec
     from forewarn.monitoring.evaluate import TickResult
+    from forewarn.wings.black_box.section import BlackBoxSpec
 
 ACT, VIOLATION, ANOMALY = "act", "violation", "anomaly"
 WARN, RELEASED, REQUEST = "warn", "released", "request"
