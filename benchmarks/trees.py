@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from benchmarks._harness import Cell, Table, Target, resident
 from benchmarks._harness import run as serve
 from forewarn.learning.concrete import condition_of
-from forewarn.learning.linked import Linked
+from forewarn.learning.linked_abstraction import LinkedAbstraction
 from forewarn.models.trie import ROOT, Concrete
 from forewarn.states.tree.nodes import Leaf, Node, Split
 
@@ -44,7 +44,7 @@ def _states(steps: int) -> Iterator[tuple[str, Concrete]]:
 
 
 def _measure(name: str, steps: int, length: int | None) -> list[tuple[Cell, ...]]:
-    linked = Linked(_tree(5), lambda text: condition_of(text, VARIABLES), MOST)
+    linked = LinkedAbstraction(_tree(5), lambda text: condition_of(text, VARIABLES), MOST)
     endpoint, early, spent = ROOT, 0.0, 0
     for number, (action, state) in enumerate(_states(steps)):
         begin = time.thread_time_ns()

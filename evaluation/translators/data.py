@@ -13,7 +13,7 @@ from forewarn.errors import FormulaError
 from forewarn.logic.syntax import atoms_of
 from forewarn.wings.plans.equivalence.kinds import kind_of
 from forewarn.wings.plans.notations.reader import read_formula
-from forewarn.wings.plans.requirement_files import Answer, Requirement
+from forewarn.wings.plans.requirement_files import Requirement, Translation
 
 PACKED = ".jsonl.gz"
 MASKED = "prop_"
@@ -79,7 +79,7 @@ class Translator(NamedTuple):
 
     name: str
     requirements: dict[str, Requirement]
-    answers: list[Answer]
+    answers: list[Translation]
 
 
 def translators(folder: Path) -> Iterator[Translator]:
@@ -104,7 +104,9 @@ def translators(folder: Path) -> Iterator[Translator]:
         for path in own:
             name = path.name.removesuffix(f"__{domain}{PACKED}")
             given = list(json_lines(path, "id", "prediction"))
-            answers = [Answer(str(row["id"]), name, _joined(row["prediction"])) for row in given]
+            answers = [
+                Translation(str(row["id"]), name, _joined(row["prediction"])) for row in given
+            ]
             grounded = not any(MASKED in answer.text for answer in answers)
             known = [answer for answer in answers if answer.id in rows]
             if len(known) < len(answers):

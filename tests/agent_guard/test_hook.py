@@ -22,9 +22,9 @@ from rules import RULES, written
 from set_clock import settable
 
 from agent_guard import Decision, Guard, GuardedRun, GuardStopError, Proposal, by_shield
-from agent_guard.answers import read_answer
 from agent_guard.deadline import MOST_STUCK, Deadline, LateError
 from agent_guard.decisions import LONGEST_MESSAGE
+from agent_guard.human_response import read_answer
 from forewarn.cli.main import main
 from forewarn.config.actions import ACTIONS, Action
 from forewarn.config.file import load_spec

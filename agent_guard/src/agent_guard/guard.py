@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent_guard.answers import read_answer
 from agent_guard.deadline import Deadline
 from agent_guard.decisions import Decision, Proposal, describe, plain
+from agent_guard.human_response import read_answer
 from agent_guard.options import Options
-from agent_guard.outcomes import NOTHING, GuardError, Judged, RunState, Settled
+from agent_guard.outcomes import NOTHING, GuardError, JudgedCall, RunState, Settled
 from agent_guard.recent import Recent
 from agent_guard.record import StepRecord
 from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, REPLAN
@@ -124,7 +124,7 @@ class Guard:
 
     def decide(
         self, state: RunState, run: str, proposal: Proposal, context: Mapping[str, Any] = NOTHING
-    ) -> Judged:
+    ) -> JudgedCall:
         """Decide about a call, and change nothing.
 
         Parameters
@@ -176,7 +176,7 @@ class Guard:
 
     def close(
         self, state: RunState, run: str, context: Mapping[str, Any] = NOTHING
-    ) -> Judged | None:
+    ) -> JudgedCall | None:
         """Evaluate the step after the last call; None if that is not possible."""
         if self.judge is None or state.standing is None:
             return None
@@ -189,12 +189,12 @@ class Guard:
         decision = _decision(self.judge, run, step, Proposal("", {}), found)
         after = RunState(found.after, heard=state.heard)
         self.write(decision, found.values)
-        return Judged(decision, after, after, found.values)
+        return JudgedCall(decision, after, after, found.values)
 
     def settle(
         self,
         state: RunState,
-        judged: Judged,
+        judged: JudgedCall,
         answer: object = None,
         context: Mapping[str, Any] = NOTHING,
     ) -> Settled:
@@ -206,7 +206,7 @@ class Guard:
         ----------
         state : RunState
             What was remembered when it was decided.
-        judged : Judged
+        judged : JudgedCall
             What `decide` gave.
         answer : object
             What a person answered, where one was to be asked: see `answers.ACCEPTED`.
@@ -276,7 +276,7 @@ class Guard:
             return RunState(None, stopped=stopped if isinstance(stopped, str) else "")
 
     def _settled(
-        self, state: RunState, judged: Judged, answer: object, context: Mapping[str, Any]
+        self, state: RunState, judged: JudgedCall, answer: object, context: Mapping[str, Any]
     ) -> Settled:
         decision = judged.decision
         match decision.does:
@@ -325,7 +325,7 @@ class Guard:
 
     def _decide(
         self, state: RunState, run: str, proposal: Proposal, context: Mapping[str, Any]
-    ) -> Judged:
+    ) -> JudgedCall:
         if self.judge is None or state.standing is None:
             raise GuardError(self.failure or "the run began without rules")
         found = self.judge.judge(state.standing, run, call_of(proposal), context)
@@ -337,7 +337,7 @@ class Guard:
             decision, found = self._replaced(state.standing, decision, found, context)
         decision = self._harder(decision, state)
         made = RunState(found.after, *state[1:])
-        return Judged(decision, made, _refused(state, decision), found.values)
+        return JudgedCall(decision, made, _refused(state, decision), found.values)
 
     def _replaced(
         self, standing: RuleState, decision: Decision, found: Judgement, context: Mapping[str, Any]
@@ -366,7 +366,7 @@ class Guard:
         reason = f"{decision.reason}; the model was told {attempts} times"
         return decision._replace(action=self.options.then, reason=reason)
 
-    def failed(self, state: RunState, run: str, proposal: Proposal, error: Exception) -> Judged:
+    def failed(self, state: RunState, run: str, proposal: Proposal, error: Exception) -> JudgedCall:
         """Return the decision that was chosen for calls that cannot be judged."""
         blocks = self.options.on_failure == "block"
         step = 0 if state.standing is None else state.standing.progress.step
@@ -384,7 +384,7 @@ class Guard:
             # Its step counts as one about which nothing is known.
             progress = state.standing.progress.made(str(proposal.tool), args=None)
             made = state._replace(standing=state.standing._replace(progress=progress))
-        return Judged(decision, made, _refused(state, decision), NOTHING)
+        return JudgedCall(decision, made, _refused(state, decision), NOTHING)
 
 
 def call_of(proposal: Proposal) -> Call:
@@ -432,7 +432,7 @@ def _refused(state: RunState, decision: Decision) -> RunState:
     return RunState(state.standing, state.refused + 1, stopped, state.heard)
 
 
-def _made(judged: Judged, call: Proposal | None) -> Settled:
+def _made(judged: JudgedCall, call: Proposal | None) -> Settled:
     return Settled(call, judged.made, "", judged.decision, judged.values)
 
 

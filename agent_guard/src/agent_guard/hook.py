@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from functools import wraps
 from typing import Any, NamedTuple
 
-from agent_guard.answers import question
 from agent_guard.decisions import Decision, GuardStopError, Proposal
 from agent_guard.guard import Guard
+from agent_guard.human_response import question
 from agent_guard.outcomes import NOTHING, GuardError, Settled
 
 Ask = Callable[[dict[str, Any]], object]

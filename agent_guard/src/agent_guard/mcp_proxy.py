@@ -33,9 +33,9 @@ from mcp_types import (
     JSONRPCResponse,
 )
 
-from agent_guard.answers import question
 from agent_guard.decisions import Decision, Proposal, plain
 from agent_guard.hook import GuardedRun
+from agent_guard.human_response import question
 from agent_guard.outcomes import Settled
 
 log = logging.getLogger("agent_guard")

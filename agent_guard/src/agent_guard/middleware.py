@@ -30,9 +30,9 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command, interrupt
 from typing_extensions import NotRequired
 
-from agent_guard.answers import question
 from agent_guard.decisions import GuardStopError, Proposal, plain
 from agent_guard.guard import Guard
+from agent_guard.human_response import question
 from agent_guard.outcomes import NOTHING, Settled
 from agent_guard.turns import Kept, Turn, begin, ended, gathered, merged, named, over
 from forewarn.config.actions import ACTIONS

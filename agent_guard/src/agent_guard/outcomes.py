@@ -37,7 +37,7 @@ class RunState(NamedTuple):
     heard: tuple[str, ...] = ()
 
 
-class Judged(NamedTuple):
+class JudgedCall(NamedTuple):
     """A decision, and what is remembered if the call is made, or if it is not."""
 
     decision: Decision

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from agent_guard.decisions import Decision, Proposal
 from agent_guard.guard import Guard
-from agent_guard.outcomes import NOTHING, GuardError, Judged, RunState, Settled
+from agent_guard.outcomes import NOTHING, GuardError, JudgedCall, RunState, Settled
 from forewarn.config.actions import REPLAN
 from forewarn.recordings.agent_steps import text_of_result
 
@@ -34,7 +34,7 @@ class Turn(NamedTuple):
         Which call of it.
     state : RunState
         What is remembered when the call is decided.
-    judged : Judged
+    judged : JudgedCall
         The decision.
     within : str
         Call of another agent that the run is a part of; empty if it is none.
@@ -44,7 +44,7 @@ class Turn(NamedTuple):
     name: str
     place: int
     state: RunState
-    judged: Judged
+    judged: JudgedCall
     within: str = ""
 
 
@@ -135,7 +135,7 @@ def begin(
         base = guard.dump(state)
     waits = False
 
-    def judge(proposal: Proposal) -> Judged:
+    def judge(proposal: Proposal) -> JudgedCall:
         if problem:
             return guard.failed(state, run, proposal, GuardError(problem))
         return guard.decide(state, run, proposal, context)

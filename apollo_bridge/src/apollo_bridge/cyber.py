@@ -22,13 +22,13 @@ from apollo_bridge import cyber_process as process
 from apollo_bridge.layouts import own_files
 from apollo_bridge.transport import (
     AT_ONCE,
-    Answer,
     Arrival,
     Channels,
     Connected,
     Event,
     Lost,
     Offer,
+    ServiceResult,
     Topology,
     TransportError,
 )
@@ -152,7 +152,9 @@ class CyberTransport:
             (index,) = process.WRITE_HEAD.unpack_from(payload)
             service = self._services[index]
             answered = payload[process.WRITE_HEAD.size]
-            yield Answer(service, "" if answered else f"nobody answers the service {service}")
+            yield ServiceResult(
+                service, "" if answered else f"nobody answers the service {service}"
+            )
 
     def _ready(self, mode: str, problem: str) -> Iterator[Event]:
         """Yield what it means that a process stands, or cannot."""

@@ -51,14 +51,14 @@ class Connected(NamedTuple):
     """The connection stands: from now on messages may arrive."""
 
 
-class Answer(NamedTuple):
+class ServiceResult(NamedTuple):
     """What became of the last call of a service; no problem means that it was answered."""
 
     service: str
     problem: str
 
 
-Event = Arrival | Offer | Topology | Lost | Connected | Answer
+Event = Arrival | Offer | Topology | Lost | Connected | ServiceResult
 
 
 class Channels(NamedTuple):

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from apollo_bridge.derivation import Derivation, SentSignal
 from apollo_bridge.transport import (
-    Answer,
     Arrival,
     Connected,
     Event,
     Lost,
     Offer,
+    ServiceResult,
     Topology,
     Transport,
 )
@@ -120,6 +120,6 @@ class Worker:
                 self.connections += 1
             elif isinstance(event, Lost):
                 self.problem = event.reason
-            elif isinstance(event, Answer):
+            elif isinstance(event, ServiceResult):
                 self.answers[event.service] = event.problem
         return bool(arrivals) and self.derivation.accept(arrivals)

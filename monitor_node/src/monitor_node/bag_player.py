@@ -27,11 +27,11 @@ from monitor_node.acknowledgement import prompt_acknowledgements
 from monitor_node.conversions import Arrivals, ClockMessage, RiskArray, String
 from monitor_node.inputs import ARRIVALS
 from monitor_node.lockstep import Announced, LockStep, Pace, Rationale, Step, timeline
+from monitor_node.log_throttle import Reminder
 from monitor_node.message_types import TypeNotInstalledError, message_class
 from monitor_node.outputs import KEPT_EVENTS
 from monitor_node.parameters import PLAYER_PARAMETERS, declare
 from monitor_node.qos import Quality, missing, offered, profile, recorded_qualities
-from monitor_node.reminders import Reminder
 
 RESEND = 0.5
 CLOCK_PERIOD = 0.01

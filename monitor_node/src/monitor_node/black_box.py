@@ -35,7 +35,7 @@ from monitor_node import conversions
 from monitor_node.incident_writer import IncidentWriter
 from monitor_node.inputs import Inputs
 from monitor_node.pacing import Pacer
-from monitor_node.readings import Seen
+from monitor_node.tick_inputs import Seen
 
 Arrival = tuple[int, str, bytes]
 TEXT_TYPE = "std_msgs/msg/String"

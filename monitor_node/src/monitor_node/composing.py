@@ -8,8 +8,8 @@ from forewarn.monitoring.evaluate import EvaluatedTick
 from forewarn.monitoring.intervention import withdraw
 from forewarn.monitoring.live_session import LiveSession
 from monitor_node import conversions
-from monitor_node.grounds import GroundsFinder
 from monitor_node.inputs import Inputs
+from monitor_node.rationale import RationaleFinder
 
 
 class Composed(NamedTuple):
@@ -41,7 +41,7 @@ class Composer:
 
     Attributes
     ----------
-    grounds : GroundsFinder
+    grounds : RationaleFinder
         Says what interventions rest on.
     standing : Standing or None
         What was said last; None before anything was.
@@ -53,7 +53,7 @@ class Composer:
         self._watch = watch
         self._signature = signature
         self._risks = conversions.RiskMessages()
-        self.grounds = GroundsFinder(watch, inputs)
+        self.grounds = RationaleFinder(watch, inputs)
         self.standing: conversions.PublishedRequest | None = None
 
     def compose(self, tick: int) -> Composed:

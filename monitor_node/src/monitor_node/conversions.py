@@ -173,7 +173,7 @@ class Rationale(NamedTuple):
     account: str
 
 
-NO_GROUNDS = Rationale("", (), "", "")
+NO_RATIONALE = Rationale("", (), "", "")
 
 
 def source(found: sources.Source) -> Source:
@@ -186,7 +186,7 @@ def source(found: sources.Source) -> Source:
 
 
 def intervention(
-    time_ns: int, request: Request, signature: Signature, grounds: Rationale = NO_GROUNDS
+    time_ns: int, request: Request, signature: Signature, grounds: Rationale = NO_RATIONALE
 ) -> Intervention:
     """Return what the planner is asked to do."""
     message = Intervention(

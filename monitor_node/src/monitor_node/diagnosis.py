@@ -11,8 +11,8 @@ from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.within import told_of_faster
 from forewarn_ros.status import Severity, Status
-from monitor_node.findings import findings
 from monitor_node.inputs import Input
+from monitor_node.run_diagnostics import findings
 from monitor_node.runtime import Runtime
 
 COUNTED_FOR = 5.0

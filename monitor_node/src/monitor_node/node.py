@@ -22,8 +22,8 @@ from forewarn.monitoring.alerts import Alerts
 from forewarn.monitoring.anomaly_section import need_live_actions, open_detector
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_for
-from forewarn.monitoring.footprint import growing_parts, memory_bound
 from forewarn.monitoring.live_session import LiveSession
+from forewarn.monitoring.memory_bound import growing_parts, memory_bound
 from forewarn.monitoring.model_fit import check_model
 from forewarn.monitoring.record import SPEC_NAME, Names, RecordWriter
 from forewarn.monitoring.session_events import PolicyChange
@@ -46,6 +46,7 @@ from monitor_node.bond import Bond, check_bond
 from monitor_node.diagnosis import Lasting, mode_status, node_status, statuses
 from monitor_node.inputs import Inputs
 from monitor_node.journal import Journal, carried_over
+from monitor_node.log_throttle import Reminders, Throttle
 from monitor_node.operator_log import OperatorLog
 from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer
@@ -53,7 +54,6 @@ from monitor_node.policies import Policies
 from monitor_node.qos import twins
 from monitor_node.recording import free_name
 from monitor_node.regrowing import Grown, Regrowing
-from monitor_node.reminders import Reminders, Throttle
 from monitor_node.runtime import Runtime
 from monitor_node.security import announce_security
 from monitor_node.services import Services

@@ -36,8 +36,8 @@ from monitor_node.conversions import (
     SaveIncident,
 )
 from monitor_node.explaining import explain, reasons
-from monitor_node.readings import ages_at
 from monitor_node.runtime import Runtime
+from monitor_node.tick_inputs import ages_at
 
 Result = TypeVar("Result")
 Built = tuple[CountModel, Monitor, Packed | None]

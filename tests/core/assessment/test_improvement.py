@@ -12,7 +12,7 @@ from scipy import stats
 
 from forewarn.assessment.improvement import Improvement, _corrected, _flipped, improve
 from forewarn.assessment.replay import Replaying, replay
-from forewarn.assessment.splitting import Cut, Recorded, Setting, Split
+from forewarn.assessment.split_states import Cut, Recorded, Setting, Split
 from forewarn.cli.improving import _read, _setting, _sources
 from forewarn.cli.output import Output
 from forewarn.config.file import parse_spec

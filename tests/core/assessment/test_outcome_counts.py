@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.assessment.outcome_counts import LAGS, EndWatcher, OutcomeWatcher, watch_for
+from forewarn.assessment.outcome_counts import LAGS, EndObserver, OutcomeObserver, watch_for
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigErrors, ModelError
@@ -138,7 +138,7 @@ def test_outcomes_are_those_of_every_prefix_replayed(
     ticks = np.cumsum([gap for gap, _ in run]).tolist()
     snapshots = [Snapshot(tick, values) for tick, (_, values) in zip(ticks, run, strict=True)]
     spec = compiled(formula)
-    watcher, light = OutcomeWatcher(spec), EndWatcher(spec)
+    watcher, light = OutcomeObserver(spec), EndObserver(spec)
     monitor = build_monitor(spec, None)
     state, verdicts = monitor.start(), list[Verdict]()
     for snapshot in snapshots:

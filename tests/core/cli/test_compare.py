@@ -13,7 +13,7 @@ from forewarn.assessment.ranking import precision_recall
 from forewarn.assessment.results import scored_runs
 from forewarn.cli.fleet import FleetOptions, Readers
 from forewarn.cli.output import Output
-from forewarn.cli.purposes import identified
+from forewarn.cli.train_test_separation import identified
 from forewarn.cli.tune_runs import folded_runs
 from forewarn.learning.executors import Here
 from forewarn.monitoring.loading import load_compiled

@@ -31,7 +31,7 @@ from forewarn.monitoring.session_events import Start
 from forewarn.recordings.by_name import samples_of
 from forewarn.recordings.registry import open_recording
 from monitor_node.explaining import explain
-from monitor_node.readings import ages_at
+from monitor_node.tick_inputs import ages_at
 
 Run = Callable[..., Any]
 

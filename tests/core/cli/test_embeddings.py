@@ -15,7 +15,7 @@ from forewarn.expressions.functions import embeddings
 from forewarn.expressions.functions.embeddings import MAX_EMBEDDED, EmbeddingModel
 from forewarn.expressions.syntax import parse_expression
 from forewarn.expressions.values import Unknown
-from forewarn.learning.embedded import SIZE, weighed
+from forewarn.learning.embedding_features import SIZE, weighed
 from forewarn.logic.specification import compile_spec
 
 pytest.importorskip("sklearn")

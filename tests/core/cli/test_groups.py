@@ -65,17 +65,20 @@ def test_each_group_has_a_model_that_a_monitor_takes(
     for name, told in groups.items():
         group = load_model(told["model"])
         assert Path(told["model"]) == tmp_path / f"fleet.{name}.json"
-        assert group.borrowed is not None
+        assert group.hierarchical_prior is not None
         total += int(group.counts.sum())
         others = fleet.counts - group.counts
-        assert (others != group.borrowed.counts).nnz == 0
-        share = group.borrowed.share(group.visits)
-        assert told["borrowed"]["share"] == share and 0 < share < 1
+        assert (others != group.hierarchical_prior.counts).nnz == 0
+        share = group.hierarchical_prior.share(group.visits)
+        assert told["hierarchical_prior"]["share"] == share and 0 < share < 1
         monitor, _ = make_monitor(config, Path(told["model"]))
         table = monitor.properties[0].table
         assert table is not None and np.isfinite(table.values).all()
     assert total == int(fleet.counts.sum())
-    assert groups["robot=r0"]["borrowed"]["share"] > groups["robot=r1"]["borrowed"]["share"]
+    assert (
+        groups["robot=r0"]["hierarchical_prior"]["share"]
+        > groups["robot=r1"]["hierarchical_prior"]["share"]
+    )
     (moved,) = found["groups"]["differences"]["moved"]
     assert (moved["state"], moved["to"], moved["group"]) == ("(none)", "near", "robot=r2")
 
@@ -155,7 +158,7 @@ def test_every_group_has_a_file_of_its_own_whatever_its_name(
     written = [path for path in tmp_path.iterdir() if path.name.startswith("fleet.")]
     assert len(written) == len(odd) + 1
     for name, path in models.items():
-        borrowed = load_model(path).borrowed
+        borrowed = load_model(path).hierarchical_prior
         assert borrowed is not None and borrowed.group == name
 
 

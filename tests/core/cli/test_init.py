@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from rosbags.typesys import Stores, get_typestore
 
-from forewarn.cli.drafting.catalogue import CATALOGUE, Role
-from forewarn.cli.drafting.draft import RESERVED_WORDS
-from forewarn.cli.drafting.naming import end_of, is_goal, is_truth, role_of
-from forewarn.cli.drafting.writing import scalar
+from forewarn.cli.init.catalogue import CATALOGUE, Role
+from forewarn.cli.init.draft import RESERVED_WORDS
+from forewarn.cli.init.naming import end_of, is_goal, is_truth, role_of
+from forewarn.cli.init.writing import scalar
 from forewarn.config.file import load_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.expressions.syntax import parse_expression

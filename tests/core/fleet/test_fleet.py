@@ -202,7 +202,10 @@ def test_groups_and_the_report_of_a_cluster_are_those_of_this_process(
         found.append((told, [counted(Path(path)) for path in paths], rates))
     (_, models, rates), here = found
     assert found[0] == here
-    assert [model["borrowed"][0]["group"] for model in models] == ["robot=robot0", "robot=robot1"]
+    assert [model["hierarchical_prior"][0]["group"] for model in models] == [
+        "robot=robot0",
+        "robot=robot1",
+    ]
     assert [group["name"] for group in rates] == ["all", "robot=robot0", "robot=robot1"]
 
 

@@ -18,7 +18,7 @@ from forewarn.checking.credible import RiskQuery
 from forewarn.checking.labels import label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.cli import main
-from forewarn.cli.purposes import identified
+from forewarn.cli.train_test_separation import identified
 from forewarn.config.file import load_spec, parse_spec
 from forewarn.config.sections import BoundsSpec
 from forewarn.config.yaml_text import parse_document

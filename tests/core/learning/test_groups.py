@@ -16,14 +16,19 @@ from scipy import sparse
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ModelError
-from forewarn.learning.borrowing import borrowing, choose_strength, held_out_losses, strengths
 from forewarn.learning.executors import local
+from forewarn.learning.hierarchical_prior import (
+    borrowing,
+    choose_strength,
+    held_out_losses,
+    strengths,
+)
 from forewarn.learning.pipeline import Learned, learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.models.borrowing import Borrowed
 from forewarn.models.counts import CountModel, Smoothing, with_states
 from forewarn.models.estimation import estimate_chain, valid_successors
 from forewarn.models.file import load_model, merge_models, save_model
+from forewarn.models.hierarchical_prior import HierarchicalPrior
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.recordings.groups import grouping
 from forewarn.states.vocabulary import Vocabulary
@@ -119,9 +124,9 @@ def test_losses_are_those_of_chains_without_each_recording(tmp_path: Path, alpha
         numbers = valid_successors(fleet, fleet.smoothing).numbers
         weights = np.array([fleet.smoothing.weight(int(k)) for k in numbers])
         for at, strength in enumerate(grid):
-            borrowed = Borrowed(others, float(strength))
+            borrowed = HierarchicalPrior(others, float(strength))
             starts = fleet.observed.astype(np.int64)
-            known = replace(own, counts=rest, borrowed=borrowed, starts=starts, steps=())
+            known = replace(own, counts=rest, hierarchical_prior=borrowed, starts=starts, steps=())
             chain = estimate_chain(known)
             for i, j, count in zip(*sparse.find(left), strict=True):
                 if rest[i, j] + others[i, j] + weights[i] > 0:
@@ -178,22 +183,24 @@ def borrowers(draw: st.DrawFn) -> CountModel:
         counts=sparse.csr_matrix(own.astype(np.int64)),
         starts=np.zeros(4, dtype=np.int64),
         smoothing=Smoothing(alpha),
-        borrowed=Borrowed(sparse.csr_matrix(others.astype(np.int64)), strength, "robot=1", 3, 9.5),
+        hierarchical_prior=HierarchicalPrior(
+            sparse.csr_matrix(others.astype(np.int64)), strength, "robot=1", 3, 9.5
+        ),
     )
 
 
 @given(model=borrowers())
 def test_a_row_is_the_mean_of_the_posterior(model: CountModel) -> None:
-    assert model.borrowed is not None
+    assert model.hierarchical_prior is not None
     chain = estimate_chain(model)
-    own, others = model.counts.toarray(), model.borrowed.counts.toarray()
+    own, others = model.counts.toarray(), model.hierarchical_prior.counts.toarray()
     numbers = valid_successors(model, model.smoothing).numbers
     seen = (own + own.T).sum(axis=1) > 0
-    if model.borrowed.strength:
+    if model.hierarchical_prior.strength:
         seen |= (others + others.T).sum(axis=1) > 0
     assert np.array_equal(model.observed, seen)
     for i in range(4):
-        worth = min(model.borrowed.strength, others[i].sum())
+        worth = min(model.hierarchical_prior.strength, others[i].sum())
         prior = worth * others[i] / max(others[i].sum(), 1)
         weight = model.smoothing.weight(int(numbers[i]))
         row = own[i] + prior + weight * seen
@@ -210,9 +217,13 @@ def test_a_file_keeps_what_is_borrowed(
     save_model(model, path)
     again = load_model(path)
     assert json.loads(path.read_text())["version"] == 1
-    assert again.seed == model.seed and again.borrowed is not None and model.borrowed is not None
-    assert (again.borrowed.counts != model.borrowed.counts).nnz == 0
-    kept, given = again.borrowed, model.borrowed
+    assert (
+        again.seed == model.seed
+        and again.hierarchical_prior is not None
+        and model.hierarchical_prior is not None
+    )
+    assert (again.hierarchical_prior.counts != model.hierarchical_prior.counts).nnz == 0
+    kept, given = again.hierarchical_prior, model.hierarchical_prior
     assert (kept.strength, kept.group) == (given.strength, given.group)
     assert (kept.recordings, kept.duration) == (given.recordings, given.duration)
 
@@ -224,11 +235,15 @@ def test_borrowing_is_a_share_of_what_states_rest_on(tmp_path: Path) -> None:
     none, some, much = (
         borrowing("robot=robot1", own, found.model, strength) for strength in (0.0, 8.0, 1e9)
     )
-    shares = [one.borrowed.share(own.visits) for one in (none, some, much) if one.borrowed]
+    shares = [
+        one.hierarchical_prior.share(own.visits)
+        for one in (none, some, much)
+        if one.hierarchical_prior
+    ]
     assert shares[0] == 0 < shares[1] < shares[2] < 1
     assert np.array_equal(none.weights.toarray(), own.counts.toarray())
     np.testing.assert_allclose(much.weights.toarray(), found.model.counts.toarray(), rtol=1e-12)
-    assert much.borrowed is not None and much.borrowed.recordings == 6
+    assert much.hierarchical_prior is not None and much.hierarchical_prior.recordings == 6
     assert much.seed != own.seed
 
 
@@ -238,17 +253,17 @@ def test_merging_leaves_out_what_is_borrowed_and_a_live_session_keeps_it(tmp_pat
     assert found.groups is not None
     own = found.groups.model("robot=robot1", found.model)
     model = borrowing("robot=robot1", own, found.model, 16.0)
-    assert merge_models([model, own]).borrowed is None
+    assert merge_models([model, own]).hierarchical_prior is None
     live = OnlineLearner(spec, model).model()
-    assert live.borrowed is not None and model.borrowed is not None
-    assert (live.borrowed.counts != model.borrowed.counts).nnz == 0
+    assert live.hierarchical_prior is not None and model.hierarchical_prior is not None
+    assert (live.hierarchical_prior.counts != model.hierarchical_prior.counts).nnz == 0
 
 
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"strength": float("inf")}, "borrowed.strength"),
-        ({"strength": -1.0}, "borrowed.strength"),
+        ({"strength": float("inf")}, "hierarchical_prior.strength"),
+        ({"strength": -1.0}, "hierarchical_prior.strength"),
         ({"counts": sparse.csr_matrix((3, 3), dtype=np.int64)}, r"shape \(4, 4\)"),
     ],
 )
@@ -258,5 +273,5 @@ def test_what_cannot_be_borrowed_is_an_error(change: dict[str, object], told: st
         CountModel(
             Vocabulary(("a", "b"), ()), 10.0, "d", (0, 1, 2, 3), nothing,
             np.zeros(4, dtype=np.int64),
-            borrowed=replace(Borrowed(nothing, 1.0), **change),  # type: ignore[arg-type]
+            hierarchical_prior=replace(HierarchicalPrior(nothing, 1.0), **change),  # type: ignore[arg-type]
         )  # fmt: skip

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from forewarn.errors import ModelError
 from forewarn.learning.refined import (
     ENDINGS,
-    Answer,
     CriticalPart,
     Flow,
+    GoalEstimate,
     LeafValue,
     Refined,
     Round,
@@ -29,7 +29,7 @@ names = st.text(min_size=1, max_size=8)
 chances = st.floats(0, 1)
 numbers = st.integers(0, 1 << 40)
 answers = st.builds(
-    Answer, chances, chances, chances, st.integers(1, 1024), chances | st.just(math.nan)
+    GoalEstimate, chances, chances, chances, st.integers(1, 1024), chances | st.just(math.nan)
 )
 trees = st.recursive(
     st.builds(Leaf, st.just("s")), lambda part: st.builds(Split, names, part, part), max_leaves=6
@@ -75,7 +75,7 @@ def test_what_is_saved_is_read_again(
 
 @pytest.fixture
 def content(tmp_path: Path) -> dict[str, Any]:
-    answer = Answer(0.5, 0.1, 1.0, 2, math.nan)
+    answer = GoalEstimate(0.5, 0.1, 1.0, 2, math.nan)
     refined = Refined(
         "real", Split("x > 1", Leaf("a"), Leaf("b")),
         (Round("s0", "x > 1", 0.5, 0.2, ("s0", "go", "(goal)"), 0.5, answer, answer),),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
-from forewarn.learning.linked import PIECES
+from forewarn.learning.linked_abstraction import PIECES
 from forewarn.learning.remembered import RememberedRuns
 from forewarn.logic.specification import compile_spec
 from forewarn.recordings.registry import open_recording

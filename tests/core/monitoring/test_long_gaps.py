@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from forewarn.assessment.outcome_counts import EndWatcher, OutcomeWatcher
+from forewarn.assessment.outcome_counts import EndObserver, OutcomeObserver
 from forewarn.assessment.replay import Replaying, replay
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
@@ -194,7 +194,7 @@ def test_counts_and_columns_do_not_depend_on_what_is_left_out(
 def told(compiled: CompiledSpec, path: Path) -> str:
     """Return all that learning and replaying a recording give."""
     reports = []
-    for watcher in (OutcomeWatcher, EndWatcher):
+    for watcher in (OutcomeObserver, EndObserver):
         watch = Watching(compiled, watcher)
         with open_recording(path) as recording:
             question = ShardQuery(compiled.spec, compiled.abstraction, watch=watch)
@@ -217,10 +217,10 @@ class Watching(NamedTuple):
     """Has a watcher in every recording, whether or not a property asks for one."""
 
     compiled: CompiledSpec
-    watcher: type[OutcomeWatcher] | type[EndWatcher]
+    watcher: type[OutcomeObserver] | type[EndObserver]
     key: str = ""
 
-    def __call__(self, _: object) -> OutcomeWatcher | EndWatcher:
+    def __call__(self, _: object) -> OutcomeObserver | EndObserver:
         return self.watcher(self.compiled)
 
 

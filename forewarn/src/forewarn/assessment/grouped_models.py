@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from forewarn.assessment.group_differences import LEVEL, Differences, find_differences
 from forewarn.errors import ModelError, plural
-from forewarn.learning.borrowing import Strength, borrowing, choose_strength
 from forewarn.learning.group_counts import GroupCounts
+from forewarn.learning.hierarchical_prior import Strength, borrowing, choose_strength
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import with_estimates
@@ -69,9 +69,9 @@ def grouped_models(counted: GroupCounts, fleet: CountModel, level: float = LEVEL
     return GroupedModels(models, strength, find_differences(table, fleet, level))
 
 
-def borrowed_in_words(model: CountModel) -> str:
+def prior_in_words(model: CountModel) -> str:
     """Say what a model borrows; empty if it borrows nothing."""
-    others = model.borrowed
+    others = model.hierarchical_prior
     if others is None:
         return ""
     return (

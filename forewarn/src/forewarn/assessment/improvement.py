@@ -21,7 +21,7 @@ from scipy import stats
 from forewarn.assessment.comparison import Estimate
 from forewarn.assessment.ranking import curve_of
 from forewarn.assessment.resampling import alike, interval, resampled
-from forewarn.assessment.splitting import Cut, Recorded, Setting, Split
+from forewarn.assessment.split_states import Cut, Recorded, Setting, Split
 from forewarn.learning.folds import dealt
 from forewarn.learning.thresholds import thresholds_between
 

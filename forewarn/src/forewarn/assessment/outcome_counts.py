@@ -62,10 +62,10 @@ class PropertyObservers:
             return json.dumps({name: section.formula for name, section in spec.properties.items()})
         return spec.model_dump_json(exclude=UNWATCHED)
 
-    def __call__(self, abstraction: Abstraction) -> OutcomeWatcher | EndWatcher:
+    def __call__(self, abstraction: Abstraction) -> OutcomeObserver | EndObserver:
         """Return a watcher of one recording, which is read through `abstraction`."""
         compiled = replace(self.compiled, abstraction=abstraction)
-        return OutcomeWatcher(compiled) if asked_of(compiled.spec) else EndWatcher(compiled)
+        return OutcomeObserver(compiled) if asked_of(compiled.spec) else EndObserver(compiled)
 
 
 def asked_of(spec: MonitorSpec) -> bool:
@@ -78,7 +78,7 @@ def watch_for(compiled: CompiledSpec) -> PropertyObservers | None:
     return PropertyObservers(compiled) if asked_of(compiled.spec) else None
 
 
-class EndWatcher:
+class EndObserver:
     """Lets the automata alone step through a recording, and tells how runs end in violations."""
 
     def __init__(self, compiled: CompiledSpec) -> None:
@@ -169,7 +169,7 @@ class _Walk:
         self._violated = False
 
 
-class OutcomeWatcher:
+class OutcomeObserver:
     """Lets the monitor step through a recording, and counts what followed."""
 
     def __init__(self, compiled: CompiledSpec) -> None:

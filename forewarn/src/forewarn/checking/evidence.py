@@ -13,7 +13,7 @@ from forewarn.checking.critical import CriticalSubsystem, critical_subsystem
 from forewarn.checking.probable_paths import probable_paths, with_start
 
 if TYPE_CHECKING:
-    from forewarn.checking.process_query import ProcessAnswer
+    from forewarn.checking.process_query import ProcessQueryResult
     from forewarn.models.chain import Floats
     from forewarn.models.process import Mask
 
@@ -65,12 +65,12 @@ class Evidence(NamedTuple):
     critical: CriticalSubsystem | None
 
 
-def find_evidence(answer: ProcessAnswer, starts: Floats) -> Evidence | None:
+def find_evidence(answer: ProcessQueryResult, starts: Floats) -> Evidence | None:
     """Return the evidence for an answer; None if no one policy attains it.
 
     Parameters
     ----------
-    answer : ProcessAnswer
+    answer : ProcessQueryResult
         The answer, over n states.
     starts : ndarray, shape (n,)
         Share of runs that begin in each state.

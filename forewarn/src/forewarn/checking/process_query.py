@@ -83,7 +83,7 @@ class ProcessQuery:
 
 
 @dataclass(frozen=True, eq=False)
-class ProcessAnswer:
+class ProcessQueryResult:
     """The answer to a query, over the states of the process.
 
     Attributes
@@ -164,7 +164,7 @@ def answer_process_query(
     smoothing: Smoothing | None = None,
     confidence: float = CONFIDENCE,
     grown: bool = False,
-) -> ProcessAnswer:
+) -> ProcessQueryResult:
     """Return an extreme probability over all ways to choose, with bounds.
 
     Parameters
@@ -196,7 +196,7 @@ def answer_process_query(
     if query.sign:
         holds = query.holds(found.estimate)
         settled = (query.holds(found.lower) == holds) & (query.holds(found.upper) == holds)
-    return ProcessAnswer(query, states, found, holds, settled, goal, way, bounds)
+    return ProcessQueryResult(query, states, found, holds, settled, goal, way, bounds)
 
 
 def storm_process_query(

@@ -23,7 +23,7 @@ from forewarn.cli.common import (
 )
 from forewarn.cli.fleet import FleetOptions, Readers, add_fleet
 from forewarn.cli.output import Output
-from forewarn.cli.purposes import without_known
+from forewarn.cli.train_test_separation import without_known
 from forewarn.errors import ConfigError, ModelError, RecordingError, located
 from forewarn.files.outputs import check_output
 from forewarn.learning.copies import Copies

@@ -92,7 +92,7 @@ class Options:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class CheckedQuery:
     """The answer to one query.
 
     Attributes
@@ -212,7 +212,7 @@ def _of_process(
                 result = storm_process_query(model, asked, smoothing)
             truth = result.values.dtype == bool
             fine = result.values if truth else np.ones(model.size, dtype=bool)
-            answer = Answer(result, np.asarray(fine, dtype=bool))
+            answer = CheckedQuery(result, np.asarray(fine, dtype=bool))
             return Checked(_told(answer, model, first)), _record(answer, model, first)
         found = answer_process_query(
             model,
@@ -244,7 +244,9 @@ def _need_storm() -> None:
         ) from error
 
 
-def _answer(query: str, model: CountModel, chain: Chain, compiled: CompiledSpec | None) -> Answer:
+def _answer(
+    query: str, model: CountModel, chain: Chain, compiled: CompiledSpec | None
+) -> CheckedQuery:
     if compiled is not None and query in compiled.spec.properties:
         return _risk(query, model, chain, compiled)
     asked = query if compiled is None else _in_vocabulary(query, compiled.abstraction)
@@ -259,7 +261,9 @@ def _answer(query: str, model: CountModel, chain: Chain, compiled: CompiledSpec 
         )
     result = QueryResult(query, result.values, tuple(notes))
     truth = result.values.dtype == bool
-    return Answer(result, np.asarray(result.values if truth else np.ones(model.size), dtype=bool))
+    return CheckedQuery(
+        result, np.asarray(result.values if truth else np.ones(model.size), dtype=bool)
+    )
 
 
 def _in_vocabulary(query: str, abstraction: Abstraction) -> str:
@@ -278,7 +282,7 @@ def _in_vocabulary(query: str, abstraction: Abstraction) -> str:
     return re.sub(r'"([^"]*)"', named, query)
 
 
-def _risk(name: str, model: CountModel, chain: Chain, compiled: CompiledSpec) -> Answer:
+def _risk(name: str, model: CountModel, chain: Chain, compiled: CompiledSpec) -> CheckedQuery:
     """Return the risk of a property where monitoring begins, by Storm and by our own solver."""
     section = compiled.spec.properties[name]
     automaton = compiled.automata[list(compiled.spec.properties).index(name)]
@@ -300,10 +304,10 @@ def _risk(name: str, model: CountModel, chain: Chain, compiled: CompiledSpec) ->
         *ours.notes,
     )
     act = section.thresholds.act
-    return Answer(QueryResult(name, values, notes), ~(values >= act), f"act {act:g}")
+    return CheckedQuery(QueryResult(name, values, notes), ~(values >= act), f"act {act:g}")
 
 
-def _told(answer: Answer, model: CountModel, first: Mask) -> Told:
+def _told(answer: CheckedQuery, model: CountModel, first: Mask) -> Told:
     rank = answer.result.values.astype(np.float64)
     if answer.is_truth:
         # What breaks the formula comes first, foremost where episodes begin.
@@ -331,7 +335,7 @@ def _shown(value: np.bool_ | np.float64) -> str:
     return f"{value:.6g}"
 
 
-def _summary(answer: Answer, model: CountModel, first: Mask) -> str:
+def _summary(answer: CheckedQuery, model: CountModel, first: Mask) -> str:
     values, begin = answer.result.values, int(first.sum())
     where = "that episodes begin in" if model.starts.any() else "that were observed"
     if answer.is_truth:
@@ -346,13 +350,13 @@ def _summary(answer: Answer, model: CountModel, first: Mask) -> str:
     return text
 
 
-def _mean(answer: Answer, model: CountModel, first: Mask) -> float:
+def _mean(answer: CheckedQuery, model: CountModel, first: Mask) -> float:
     """Return the mean value over the first states, each by the episodes that began there."""
     weights = model.starts[first] if model.starts.any() else np.ones(int(first.sum()))
     return float(np.average(answer.result.values[first].astype(np.float64), weights=weights))
 
 
-def _record(answer: Answer, model: CountModel, first: Mask) -> dict[str, Any]:
+def _record(answer: CheckedQuery, model: CountModel, first: Mask) -> dict[str, Any]:
     values = answer.result.values
     return {
         "query": answer.result.query,

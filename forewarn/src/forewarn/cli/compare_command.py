@@ -34,7 +34,7 @@ from forewarn.cli.common import (
 from forewarn.cli.compare_output import judged_record, print_judged
 from forewarn.cli.fleet import FleetOptions, Readers, add_fleet, add_store
 from forewarn.cli.output import Output
-from forewarn.cli.purposes import identified
+from forewarn.cli.train_test_separation import identified
 from forewarn.cli.tune_runs import folded_runs, held_out_runs, with_estimator
 from forewarn.config.file import load_spec
 from forewarn.config.sections import Estimator

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forewarn.cli.common import add_config, hertz_or_steps
-from forewarn.cli.danger_step import danger_in_words
+from forewarn.cli.learned_score_output import danger_in_words
 from forewarn.cli.output import Output
 from forewarn.config.fields import Rate
 from forewarn.config.file import MonitorSpec

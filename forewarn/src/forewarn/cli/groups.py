@@ -17,9 +17,9 @@ from forewarn.cli.output import Output
 from forewarn.cli.tables import changed
 from forewarn.errors import InputError, plural
 from forewarn.files.outputs import is_stdout
-from forewarn.learning.borrowing import Strength
-from forewarn.models.borrowing import Borrowed
+from forewarn.learning.hierarchical_prior import Strength
 from forewarn.models.counts import CountModel
+from forewarn.models.hierarchical_prior import HierarchicalPrior
 from forewarn.recordings.groups import PERIODS, Grouping, grouping
 from forewarn.signals.clock_kinds import clock_of
 
@@ -85,7 +85,7 @@ def print_groups(found: GroupedModels, files: Sequence[Path], output: Output) ->
     """Print the models of groups and what differs between them."""
     rows = []
     for (name, model), path in zip(found.models.items(), files, strict=True):
-        assert model.borrowed is not None
+        assert model.hierarchical_prior is not None
         spent = sum(source.duration for source in model.provenance)
         rows.append(
             [
@@ -94,7 +94,7 @@ def print_groups(found: GroupedModels, files: Sequence[Path], output: Output) ->
                 clock_of(model.rate).span(spent),
                 f"{int(model.counts.sum()):,}",
                 str(int((model.visits > 0).sum())),
-                share(model.borrowed.share(model.visits)),
+                share(model.hierarchical_prior.share(model.visits)),
                 path.name,
             ]
         )
@@ -159,7 +159,7 @@ def groups_record(found: GroupedModels | None, files: Sequence[Path]) -> dict[st
             "model": path,
             "recordings": len(model.provenance),
             "transitions": int(model.counts.sum()),
-            "borrowed": borrowed_record(model.borrowed, model),
+            "hierarchical_prior": prior_record(model.hierarchical_prior, model),
         }
         for (name, model), path in zip(found.models.items(), files, strict=True)
     }
@@ -171,7 +171,7 @@ def groups_record(found: GroupedModels | None, files: Sequence[Path]) -> dict[st
     }
 
 
-def borrowed_record(borrowed: Borrowed | None, model: CountModel) -> dict[str, Any] | None:
+def prior_record(borrowed: HierarchicalPrior | None, model: CountModel) -> dict[str, Any] | None:
     """Return what a model borrows, for ``--json``."""
     if borrowed is None:
         return None

@@ -23,7 +23,7 @@ from forewarn.cli.tree_text import comments_of, section_text
 from forewarn.errors import ConfigError, RecordingError, plural
 from forewarn.learning.candidates import EMBEDDING, TEXT_KINDS
 from forewarn.learning.copies import Copies
-from forewarn.learning.examples import Moment, closing_variables, run_of
+from forewarn.learning.examples import RunStep, closing_variables, run_of
 from forewarn.learning.folds import grouping_of, told_groups
 from forewarn.learning.trees import Growth
 from forewarn.logic.specification import CompiledSpec
@@ -32,7 +32,7 @@ from forewarn.states.interface import mark_of
 from forewarn.states.tree.abstraction import Role, TreeSection
 from forewarn.states.tree.nodes import MAX_DEPTH, Node
 
-Recordings = Sequence[Sequence[Sequence[Moment]]]
+Recordings = Sequence[Sequence[Sequence[RunStep]]]
 """Of each recording its episodes, of each episode its moments."""
 
 MOST_VARIABLES = 1_000
@@ -44,7 +44,7 @@ class RunsRead(NamedTuple):
 
     Attributes
     ----------
-    runs : list of list of list of Moment
+    runs : list of list of list of RunStep
         The episodes of each.
     marks : tuple of str
         Their marks (`states.interface.mark_of`).
@@ -54,7 +54,7 @@ class RunsRead(NamedTuple):
         What each belongs to; one that is in no group is alone in its own.
     """
 
-    runs: list[list[list[Moment]]]
+    runs: list[list[list[RunStep]]]
     marks: tuple[str, ...]
     paths: tuple[Path, ...]
     groups: tuple[str, ...]
@@ -233,7 +233,7 @@ def read_runs(
         If a recording cannot be read, none has a moment at which the monitor is active, or what
         belongs together is said in two ways or not known.
     """
-    found: list[tuple[str, str, Path, list[list[Moment]]]] = []
+    found: list[tuple[str, str, Path, list[list[RunStep]]]] = []
     copies, output = Copies(allowed=True), readers.output
     grouping, signal = grouping_of(compiled.spec), _group_signal(options.group, compiled)
     asked = variables if signal is None else (*variables, signal)

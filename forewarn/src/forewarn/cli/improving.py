@@ -18,7 +18,7 @@ from forewarn.assessment.improvement import LEVEL, Improvement, Proposal, improv
 from forewarn.assessment.progress import overall
 from forewarn.assessment.reliability import UNDECIDED, outcomes
 from forewarn.assessment.replay import Replaying, replay
-from forewarn.assessment.splitting import Recorded, Setting
+from forewarn.assessment.split_states import Recorded, Setting
 from forewarn.cli.editing import difference, text_of, with_predicate
 from forewarn.cli.moving import moved
 from forewarn.cli.output import Output

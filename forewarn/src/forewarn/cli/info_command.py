@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.cli.drafting.draft import candidates_in
-from forewarn.cli.drafting.scanning import rhythm
 from forewarn.cli.fleet import PartOptions, Readers, add_fleet, add_parts
+from forewarn.cli.init.draft import candidates_in
+from forewarn.cli.init.scanning import rhythm
 from forewarn.cli.output import Output
 from forewarn.errors import DecodeError, InputError, plural
 from forewarn.expressions.syntax import parse_expression

@@ -15,9 +15,9 @@ from forewarn.cli.common import (
     hertz_or_steps,
     positive_number,
 )
-from forewarn.cli.drafting.draft import draft
-from forewarn.cli.drafting.writing import compose, written
 from forewarn.cli.improving import run_improvement
+from forewarn.cli.init.draft import draft
+from forewarn.cli.init.writing import compose, written
 from forewarn.cli.output import Output
 from forewarn.config.fields import Rate
 from forewarn.config.file import load_spec, parse_spec

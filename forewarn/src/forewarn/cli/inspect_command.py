@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forewarn.assessment.grouped_models import borrowed_in_words
+from forewarn.assessment.grouped_models import prior_in_words
 from forewarn.assessment.sufficiency import Requirement, Sufficiency
 from forewarn.cli.assessment import (
     add_requirement,
@@ -16,9 +16,9 @@ from forewarn.cli.assessment import (
     print_coverage,
 )
 from forewarn.cli.common import add_config, add_top
-from forewarn.cli.danger_step import danger_in_words, danger_record
-from forewarn.cli.estimates_step import estimates_record, print_estimates
-from forewarn.cli.groups import borrowed_record
+from forewarn.cli.estimates_output import estimates_record, print_estimates
+from forewarn.cli.groups import prior_record
+from forewarn.cli.learned_score_output import danger_in_words, danger_record
 from forewarn.cli.output import Output
 from forewarn.cli.tables import changed
 from forewarn.errors import ModelError, located, plural
@@ -134,7 +134,7 @@ def _print_head(model: CountModel, output: Output) -> None:
         f"{plural(model.intervened, clock.noun)} left out under an intervention"
     )
     output.say(f"abstraction {model.digest[:16]}")
-    if borrowed := borrowed_in_words(model):
+    if borrowed := prior_in_words(model):
         output.say(borrowed)
     output.say()
 
@@ -245,7 +245,7 @@ def _document(
         "recordings": [origin.__dict__ for origin in model.provenance],
         "recalibration": model.recalibration,
         "estimates": estimates_record(model),
-        "borrowed": borrowed_record(model.borrowed, model),
+        "hierarchical_prior": prior_record(model.hierarchical_prior, model),
         "learned_score": {fit.name: danger_record(fit) for fit in model.learned_score},
         "states": [
             {

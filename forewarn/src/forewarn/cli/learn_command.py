@@ -23,22 +23,13 @@ from forewarn.cli.assessment import (
     print_dependence,
     print_estimators,
 )
-from forewarn.cli.calibration_step import (
-    add_calibration,
-    calibrate_model,
-    calibration_method,
-    calibration_record,
-    heeded_incidents,
-    print_calibration,
-)
 from forewarn.cli.common import (
     add_allow_missing,
     add_config,
     add_output,
     share,
 )
-from forewarn.cli.danger_step import print_scores, scores_record
-from forewarn.cli.estimates_step import estimates_record, print_estimates
+from forewarn.cli.estimates_output import estimates_record, print_estimates
 from forewarn.cli.fleet import PartOptions, Readers, add_fleet, add_parts, add_store
 from forewarn.cli.groups import (
     add_grouping,
@@ -47,6 +38,15 @@ from forewarn.cli.groups import (
     groups_record,
     print_groups,
 )
+from forewarn.cli.learn_calibration import (
+    add_calibration,
+    calibrate_model,
+    calibration_method,
+    calibration_record,
+    heeded_incidents,
+    print_calibration,
+)
+from forewarn.cli.learned_score_output import print_scores, scores_record
 from forewarn.cli.output import Output
 from forewarn.cli.replay_command import Censoring
 from forewarn.errors import plural
@@ -208,7 +208,7 @@ def _remark(
     for path, other in zip(options.add_to, others, strict=True):
         if other.recalibration:
             output.note(f"note: the calibration in {path} is left out: it was fitted to it alone")
-        if other.borrowed is not None:
+        if other.hierarchical_prior is not None:
             output.note(f"note: what {path} borrows from other groups is left out")
     if len(counted.reports) >= MANY and (names := _by_default(learned.compiled)):
         output.note(

@@ -20,7 +20,7 @@ from forewarn.cli.growing import (
     running_variables,
     variables_before_action,
 )
-from forewarn.cli.label_step import LEAVES, run_label
+from forewarn.cli.learn_label import LEAVES, run_label
 from forewarn.cli.output import Output
 from forewarn.errors import InputError, plural
 from forewarn.files.outputs import check_output

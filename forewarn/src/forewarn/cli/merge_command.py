@@ -49,7 +49,7 @@ def run(options: Options, output: Output) -> int:
         models.append(model)
         if model.recalibration:
             output.note(f"note: the calibration in {path} is left out: it was fitted to it alone")
-        if model.borrowed is not None:
+        if model.hierarchical_prior is not None:
             output.note(f"note: what {path} borrows from other groups is left out")
         if model.estimates:
             output.note(

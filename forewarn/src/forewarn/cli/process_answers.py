@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from forewarn.checking.evidence import Evidence, find_evidence
-from forewarn.checking.process_query import ProcessAnswer
+from forewarn.checking.process_query import ProcessQueryResult
 from forewarn.cli.output import Output
 from forewarn.errors import plural
 from forewarn.models.chain import Floats
@@ -27,7 +27,9 @@ def print_told(told: Told, top: int, output: Output) -> None:
     output.say()
 
 
-def tell_process_answer(text: str, answer: ProcessAnswer, model: CountModel, first: Mask) -> Told:
+def tell_process_answer(
+    text: str, answer: ProcessQueryResult, model: CountModel, first: Mask
+) -> Told:
     """Return the bounds over the states that episodes begin in, and those of all states."""
     found = answer.values
     first = _extended(first, answer)
@@ -52,7 +54,7 @@ def tell_process_answer(text: str, answer: ProcessAnswer, model: CountModel, fir
 
 
 def process_record(
-    text: str, answer: ProcessAnswer, model: CountModel, first: Mask
+    text: str, answer: ProcessQueryResult, model: CountModel, first: Mask
 ) -> dict[str, Any]:
     """Return the answer for machines."""
     found, first = answer.values, _extended(first, answer)
@@ -73,12 +75,14 @@ def process_record(
     }
 
 
-def _extended(first: Mask, answer: ProcessAnswer) -> Mask:
+def _extended(first: Mask, answer: ProcessQueryResult) -> Mask:
     """Return the first states among those of the process, which may know more."""
     return np.pad(first, (0, len(answer.states) - first.size))
 
 
-def _means(answer: ProcessAnswer, model: CountModel, first: Mask) -> tuple[float, float, float]:
+def _means(
+    answer: ProcessQueryResult, model: CountModel, first: Mask
+) -> tuple[float, float, float]:
     weights = _weights(answer, model, first)[first]
     found = answer.values
     estimate, lower, upper = (
@@ -88,20 +92,20 @@ def _means(answer: ProcessAnswer, model: CountModel, first: Mask) -> tuple[float
     return estimate, lower, upper
 
 
-def _weights(answer: ProcessAnswer, model: CountModel, first: Mask) -> Floats:
+def _weights(answer: ProcessQueryResult, model: CountModel, first: Mask) -> Floats:
     """Return how many runs begin in each state; where nothing is known of that, all count alike."""
     starts = np.pad(model.starts, (0, len(answer.states) - model.size))
     return np.asarray(starts if starts.any() else first, dtype=np.float64)
 
 
-def process_evidence(answer: ProcessAnswer, model: CountModel, first: Mask) -> Evidence | None:
+def process_evidence(answer: ProcessQueryResult, model: CountModel, first: Mask) -> Evidence | None:
     """Return why the probability is as great as it is, from where runs begin."""
     weights = _weights(answer, model, _extended(first, answer))
     return find_evidence(answer, weights / weights.sum())
 
 
 def evidence_record(
-    evidence: Evidence | None, answer: ProcessAnswer, model: CountModel
+    evidence: Evidence | None, answer: ProcessQueryResult, model: CountModel
 ) -> dict[str, Any]:
     """Return the evidence for machines, states by their names; nothing if there is none."""
     if evidence is None:
@@ -120,7 +124,7 @@ def evidence_record(
     }
 
 
-def _summary(answer: ProcessAnswer, model: CountModel, first: Mask) -> tuple[str, ...]:
+def _summary(answer: ProcessQueryResult, model: CountModel, first: Mask) -> tuple[str, ...]:
     estimate, lower, upper = _means(answer, model, first)
     where = "that episodes begin in" if model.starts.any() else "that were observed"
     kind = "sound" if answer.values.sound else "not sound"
@@ -139,6 +143,6 @@ def _summary(answer: ProcessAnswer, model: CountModel, first: Mask) -> tuple[str
     )
 
 
-def _verdict(answer: ProcessAnswer, state: int) -> str:
+def _verdict(answer: ProcessQueryResult, state: int) -> str:
     word = "holds" if answer.holds[state] else "fails"
     return word if answer.settled[state] else f"{word}, not settled"

@@ -25,7 +25,7 @@ from forewarn.files.outputs import check_output
 from forewarn.learning.concrete import concrete, condition_of
 from forewarn.learning.examples import Run
 from forewarn.learning.folds import dealt
-from forewarn.learning.refined import ENDINGS, Answer, Limits, Refined, RefinementQuery, Trace
+from forewarn.learning.refined import ENDINGS, GoalEstimate, Limits, Refined, RefinementQuery, Trace
 from forewarn.learning.refinement import Refiner
 from forewarn.learning.refinement_file import (
     FORMAT,
@@ -127,7 +127,7 @@ def run(options: Options, output: Output) -> int:
     )
     with output.progress("refining") as bar:
 
-        def told(splits: int, answer: Answer) -> None:
+        def told(splits: int, answer: GoalEstimate) -> None:
             bar(splits, limits.rounds, f"refining: {answer.leaves} leaves, {answer.estimate:.3g}")
 
         refined = refiner.refine(question, limits, told)
@@ -236,7 +236,7 @@ def _show(refined: Refined, query: str, output: Output) -> None:
     output.note("note: lower and upper are not sound: the runs that are counted also made the tree")
 
 
-def _figures(answer: Answer) -> tuple[str, ...]:
+def _figures(answer: GoalEstimate) -> tuple[str, ...]:
     return (
         f"{answer.estimate:.3g}",
         f"{answer.lower:.3g}",

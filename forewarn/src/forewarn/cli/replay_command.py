@@ -25,8 +25,8 @@ from forewarn.cli.common import (
 )
 from forewarn.cli.fleet import PartOptions, Readers, add_fleet, add_parts
 from forewarn.cli.output import Output
-from forewarn.cli.purposes import mended_on
 from forewarn.cli.tables import print_runs
+from forewarn.cli.train_test_separation import calibrated_on
 from forewarn.files.outputs import OutputFile, check_output
 from forewarn.monitoring.loading import make_monitor
 
@@ -115,7 +115,7 @@ def run(options: Options, output: Output) -> int:
         output.note("note: without a model there are verdicts but no risk; give one with -m")
     recordings = options.existing(monitor.spec)
     readers = Readers(options, recordings, output)
-    for path in mended_on(recordings, model, readers.executor):
+    for path in calibrated_on(recordings, model, readers.executor):
         output.warn(
             f"{path.name}: the model was calibrated on this very recording: its Brier score and "
             "ECE flatter the model"

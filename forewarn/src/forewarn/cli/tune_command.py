@@ -31,7 +31,7 @@ from forewarn.cli.common import (
 from forewarn.cli.editing import KeyPath, difference, edited, put
 from forewarn.cli.fleet import PartOptions, Readers, add_fleet, add_parts, add_store
 from forewarn.cli.output import Output
-from forewarn.cli.purposes import identified
+from forewarn.cli.train_test_separation import identified
 from forewarn.cli.tune_output import print_tuning, record, summary
 from forewarn.cli.tune_runs import blocked_runs, folded_runs, held_out_runs
 from forewarn.config.file import MonitorSpec, load_spec

@@ -12,7 +12,7 @@ from forewarn.assessment.danger import fit_scores
 from forewarn.assessment.outcome_counts import watch_for
 from forewarn.assessment.replay import RecordedRun, Replaying
 from forewarn.cli.fleet import Readers
-from forewarn.cli.purposes import without_known
+from forewarn.cli.train_test_separation import without_known
 from forewarn.config.sections import Estimator
 from forewarn.errors import InputError, ModelError, located, plural
 from forewarn.learning.copies import Copies

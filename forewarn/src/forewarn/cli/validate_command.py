@@ -21,7 +21,7 @@ from forewarn.expressions.syntax import parse_expression
 from forewarn.logic.automaton import Automaton, horizon_notes, is_stricter, letter_of, step
 from forewarn.logic.problems import Check, all_problems
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.monitoring.footprint import growing_parts, memory_bound
+from forewarn.monitoring.memory_bound import growing_parts, memory_bound
 from forewarn.signals.clock import horizon_ticks
 from forewarn.states.danger.fit import LearnedScoreFit
 from forewarn.states.plan_signals import plan_readers

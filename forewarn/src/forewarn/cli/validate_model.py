@@ -15,7 +15,7 @@ from forewarn.logic.specification import CompiledSpec
 from forewarn.models.counts import CountModel
 from forewarn.monitoring.anomaly_section import open_detector
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.footprint import growing_parts, memory_bound
+from forewarn.monitoring.memory_bound import growing_parts, memory_bound
 from forewarn.monitoring.model_fit import check_model
 from forewarn.threads import in_background
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from forewarn.assessment.modelling import told_of_ends
-from forewarn.assessment.outcome_counts import EndWatcher
+from forewarn.assessment.outcome_counts import EndObserver
 from forewarn.cli.findings import Finding
 from forewarn.cli.validate_messages import check_fields, keys_of
 from forewarn.cli.validate_scanners import Scanners
@@ -58,7 +58,7 @@ def against_recording(compiled: CompiledSpec, bag: Path) -> Iterator[Finding]:
 
 def _ends(compiled: CompiledSpec, recording: Recording) -> Iterator[Finding]:
     """Say which violations lie at the end of the recording."""
-    watcher, spec = EndWatcher(compiled), compiled.spec
+    watcher, spec = EndObserver(compiled), compiled.spec
     try:
         ticks = observe_at_once(recording, spec, compiled.abstraction, allow_missing=True)
         for tick in ticks:

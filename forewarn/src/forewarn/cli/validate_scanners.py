@@ -11,7 +11,7 @@ from forewarn.expressions.syntax import parse_expression
 from forewarn.logic.specification import CompiledSpec
 from forewarn.messages.definitions import MessageType
 from forewarn.messages.extraction import Extractor, compile_extractor
-from forewarn.messages.readings import TYPES
+from forewarn.messages.range_readings import TYPES
 from forewarn.states.abstraction import Abstraction
 
 NEARER = "any((isinf({beams}) and {beams} < 0) or ({beams} > 0 and {beams} < {low}))"

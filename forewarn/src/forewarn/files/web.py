@@ -60,7 +60,7 @@ class _Content:
         return b"".join(pieces)
 
 
-class Answer(aiohttp.ClientResponse):  # type: ignore[misc]
+class BoundedResponse(aiohttp.ClientResponse):  # type: ignore[misc]
     """An answer whose content has a limit: as much as was asked for, if that is a range."""
 
     async def start(self, connection: Any) -> Any:
@@ -78,4 +78,6 @@ async def client(**options: Any) -> Any:
     """Return a client for fsspec: no limit for the whole, but for each pause."""
     patience = aiohttp.ClientTimeout(total=None, sock_connect=GRACE / 2, sock_read=GRACE)
     # The user's fsspec may be set up with more, such as headers.
-    return aiohttp.ClientSession(**{"timeout": patience, **options, "response_class": Answer})
+    return aiohttp.ClientSession(
+        **{"timeout": patience, **options, "response_class": BoundedResponse}
+    )

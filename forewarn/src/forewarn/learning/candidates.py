@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from forewarn.errors import RecordingError
 from forewarn.expressions.functions.texts import is_like
 from forewarn.expressions.syntax import MAX_TEXT
-from forewarn.learning.elements import of_elements
-from forewarn.learning.embedded import weighed
+from forewarn.learning.collection_features import of_elements
+from forewarn.learning.embedding_features import weighed
 from forewarn.learning.thresholds import written
 
 Truth = NDArray[np.int8]

@@ -26,7 +26,7 @@ UNKNOWN = "(unknown)"
 WAYS = "action, state, suffix:STEPS, violation:PROPERTY:DURATION"
 
 
-class Moment(NamedTuple):
+class RunStep(NamedTuple):
     """One moment of a run.
 
     Attributes
@@ -58,7 +58,7 @@ class Moment(NamedTuple):
     label: str | None = None
 
 
-Run = Sequence[Moment]
+Run = Sequence[RunStep]
 Classify = Callable[[Run, int], Hashable]
 
 
@@ -69,7 +69,7 @@ def read_run(
     goal: str | None = None,
     *,
     allow_missing: bool = False,
-) -> list[list[Moment]]:
+) -> list[list[RunStep]]:
     """Return the episodes of a recording, maybe none: moments that follow one another.
 
     Moments count at which the monitor is active and no label holds. An episode ends where one does
@@ -114,7 +114,7 @@ def read_run(
             free = observation.active is True and observation.intervened is False
             episodes.add(
                 snapshot.tick,
-                Moment(values, action, state, violated, reached),
+                RunStep(values, action, state, violated, reached),
                 counts=free,
                 ended=observation.ended,
             )
@@ -131,7 +131,7 @@ def run_of(
     allow_missing: bool,
     grouping: Grouping | None,
     progress: Callable[[float], None] | None = None,
-) -> tuple[list[list[Moment]], str, str]:
+) -> tuple[list[list[RunStep]], str, str]:
     """Return what `read_run` does, the recording's digest and its group; without episodes no more.
 
     The group of a recording that is in none is its digest.
@@ -149,11 +149,11 @@ class _Episodes:
     """Puts the moments of a recording into episodes."""
 
     def __init__(self) -> None:
-        self.found: list[list[Moment]] = []
+        self.found: list[list[RunStep]] = []
         self._tick: int | None = None
-        self._here: list[Moment] | None = None
+        self._here: list[RunStep] | None = None
 
-    def add(self, tick: int, moment: Moment, *, counts: bool, ended: bool) -> None:
+    def add(self, tick: int, moment: RunStep, *, counts: bool, ended: bool) -> None:
         """Take in a moment that counts or does not, or at which a label has ended the episode."""
         if self._tick is not None and tick != self._tick + 1:
             self._here = None

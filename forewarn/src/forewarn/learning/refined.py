@@ -68,7 +68,7 @@ class Limits:
     growth: Growth = Growth()  # noqa: RUF009 (a frozen value)
 
 
-class Answer(NamedTuple):
+class GoalEstimate(NamedTuple):
     """The probability to reach the goal from where runs begin, and its bounds.
 
     Attributes
@@ -103,7 +103,7 @@ class Round(NamedTuple):
         Leaves and actions, in turn, of the most probable path to the goal through the leaf.
     probability : float
         That of the path.
-    before, after : Answer
+    before, after : GoalEstimate
         What the split did.
     """
 
@@ -113,8 +113,8 @@ class Round(NamedTuple):
     lost: float
     path: tuple[str, ...]
     probability: float
-    before: Answer
-    after: Answer
+    before: GoalEstimate
+    after: GoalEstimate
 
 
 class Way(NamedTuple):
@@ -197,7 +197,7 @@ class Refined(NamedTuple):
         The tree, without the goal.
     rounds : tuple of Round
         What was split.
-    answer : Answer
+    answer : GoalEstimate
         At the end.
     real : float
         Probability with which the policy reaches the goal in the trie. Where it chooses what no
@@ -218,7 +218,7 @@ class Refined(NamedTuple):
     ending: Ending
     tree: Node
     rounds: tuple[Round, ...]
-    answer: Answer
+    answer: GoalEstimate
     real: float
     paths: tuple[Way, ...]
     critical: CriticalPart | None

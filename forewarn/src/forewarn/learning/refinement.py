@@ -25,15 +25,16 @@ from forewarn.checking.probable_paths import Path, probable_paths, with_start
 from forewarn.checking.process_bounds import Choosing, Query, counted_process
 from forewarn.errors import CheckingError
 from forewarn.learning.concrete import Condition
-from forewarn.learning.linked import Compile, link
+from forewarn.learning.leaf_splits import LeafSplitter
+from forewarn.learning.linked_abstraction import Compile, link
 from forewarn.learning.refined import (
     BEFORE,
     ENDED,
     GOAL,
-    Answer,
     CriticalPart,
     Ending,
     Flow,
+    GoalEstimate,
     LeafValue,
     Limits,
     Refined,
@@ -42,7 +43,6 @@ from forewarn.learning.refined import (
     Trace,
     Way,
 )
-from forewarn.learning.splitting import Splitter
 from forewarn.learning.trees import Choice, Growth
 from forewarn.models.chain import Floats
 from forewarn.models.process import Mask, Step, count_actions, ordered
@@ -51,7 +51,7 @@ from forewarn.states.tree.nodes import Leaf, Node, Split
 REST = "(rest)"
 PATHS = 64
 SHOWN = 5
-Told = Callable[[int, Answer], object]
+Told = Callable[[int, GoalEstimate], object]
 
 
 class Refiner:
@@ -66,7 +66,7 @@ class Refiner:
     runs, held_out : sequence of Trace
         Runs that the process is made of, and runs that splits are tried on.
     compile_condition : callable
-        See `Linked`.
+        See `LinkedAbstraction`.
     groups : sequence of hashable, optional
         What each of `runs` belongs to: of a value, word or member that one group alone has, nothing
         is asked. By default each run is a group.
@@ -96,7 +96,7 @@ class Refiner:
         numbers = self._linked.trie.numbers(runs)
         ordered_runs = zip(numbers, groups or range(len(runs)), strict=True)
         of_runs = [group for _, group in sorted(ordered_runs, key=itemgetter(0))]
-        self._splitter = Splitter(self._linked, variables, of_runs, held_out)
+        self._splitter = LeafSplitter(self._linked, variables, of_runs, held_out)
 
     def refine(
         self, question: RefinementQuery, limits: Limits, told: Told = lambda *_: None
@@ -161,7 +161,7 @@ class Refiner:
         n = len(place)
         assert found.policy is not None
         matrix = with_start(bounded.process.matrix[found.policy], weights)
-        answer = Answer(
+        answer = GoalEstimate(
             float(weights @ values),
             float(weights @ found.lower),
             float(weights @ found.upper),
@@ -336,4 +336,4 @@ class _Made(NamedTuple):
     states: tuple[int, ...]
     actions: tuple[str, ...]
     values: Floats
-    answer: Answer
+    answer: GoalEstimate

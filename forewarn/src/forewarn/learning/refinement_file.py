@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, get_args
 from forewarn.errors import ConfigError, ModelError, located
 from forewarn.files.outputs import write_output
 from forewarn.learning.refined import (
-    Answer,
     CriticalPart,
     Ending,
     Flow,
+    GoalEstimate,
     LeafValue,
     Refined,
     Round,
@@ -62,7 +62,7 @@ def refinement_record(found: Refinement) -> dict[str, Any]:
     }
 
 
-def _answer_record(answer: Answer) -> dict[str, Any]:
+def _answer_record(answer: GoalEstimate) -> dict[str, Any]:
     known = answer._asdict()
     return known if math.isfinite(answer.loss) else {**known, "loss": None}
 
@@ -114,9 +114,9 @@ def _tree(reader: Reader) -> Node:
         raise ModelError(error.problem, key=error.key, accepted=error.accepted) from error
 
 
-def _answer(reader: Reader) -> Answer:
+def _answer(reader: Reader) -> GoalEstimate:
     loss = reader.get("loss", "a number, or null")
-    return Answer(
+    return GoalEstimate(
         reader.number("estimate"),
         reader.number("lower"),
         reader.number("upper"),

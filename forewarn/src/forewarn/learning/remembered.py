@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from forewarn.files.outputs import write_output
 from forewarn.learning.concrete import concrete
-from forewarn.learning.linked import Linked
+from forewarn.learning.linked_abstraction import LinkedAbstraction
 from forewarn.models.trie import ROOT
 from forewarn.signals.clock import Clock
 from forewarn.states.abstraction import Abstraction
@@ -41,7 +41,7 @@ class RememberedRuns:
         self._names = tuple(source.name for source in abstraction.sources)
         self._clock: Clock = abstraction.clock
         self._queue: deque[_Moment] = deque(maxlen=most)
-        self._linked = Linked(Leaf("all"), _no_condition, most)
+        self._linked = LinkedAbstraction(Leaf("all"), _no_condition, most)
         self._here, self._last = ROOT, _Moment(-1, (), True)
 
     def observe(self, tick: int, values: Sequence[Any], *, ended: bool) -> None:

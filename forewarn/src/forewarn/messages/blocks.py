@@ -25,7 +25,7 @@ from forewarn.messages.foreign import ForeignType
 from forewarn.messages.inference import ROOT, Typed, infer
 from forewarn.messages.kinds import NUMBER, TEXT, Many
 from forewarn.messages.plan import ALL, Plan, Planner, Wants
-from forewarn.messages.readings import Readings, plain, readings_of
+from forewarn.messages.range_readings import RangeReadings, plain, readings_of
 from forewarn.messages.vectorise import NotLifted, constant_index
 
 _KINDS = {"f8": "f", "i8": "i", "?": "b"}
@@ -234,7 +234,7 @@ class _Harvest:
         """Return the tree over leaves; raises NotLifted."""
         return _Harvester(typed, self).visit(typed.tree)
 
-    def readings(self, readings: Readings) -> tuple[int, ...]:
+    def readings(self, readings: RangeReadings) -> tuple[int, ...]:
         """Return the leaves of all readings of a message, and of the least that is measured."""
         beams, low = readings.places
         for leaf in (found := (Leaf(beams, False, beams[:-1]), Leaf(low, False, None))):

@@ -23,8 +23,14 @@ from forewarn.messages.definitions import MessageType
 from forewarn.messages.foreign import ForeignExtractor, ForeignType
 from forewarn.messages.inference import ROOT, Typed, infer
 from forewarn.messages.plan import Plan, Planner, Wants
+from forewarn.messages.range_readings import (
+    TYPES,
+    RangeReadings,
+    judged,
+    note_elsewhere,
+    readings_of,
+)
 from forewarn.messages.read_paths import touch
-from forewarn.messages.readings import TYPES, Readings, judged, note_elsewhere, readings_of
 from forewarn.messages.records import open_with, shelve
 from forewarn.messages.vectorise import Lifted, NotLifted, Source, lift
 
@@ -44,7 +50,7 @@ class Evaluation(NamedTuple):
 
     function: Callable[..., Any]
     columns: tuple[int, ...] | None
-    readings: Readings | None = None
+    readings: RangeReadings | None = None
 
 
 class Extractor:

@@ -21,7 +21,7 @@ from forewarn.expressions.syntax import Expression
 from forewarn.expressions.values import NAN, Notes, Record, Unknown, Value
 from forewarn.messages.definitions import MessageType
 from forewarn.messages.inference import ROOT, infer
-from forewarn.messages.readings import note_elsewhere
+from forewarn.messages.range_readings import note_elsewhere
 from forewarn.messages.schema import PRESENCE, Struct
 
 # Entry points: functions from the name of a message, and its schema if there is one, to its type.

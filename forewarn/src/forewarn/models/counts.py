@@ -14,15 +14,15 @@ from scipy import sparse
 
 from forewarn.config.fields import Rate, is_rate
 from forewarn.errors import ModelError
-from forewarn.models import borrowing
+from forewarn.models import hierarchical_prior
 from forewarn.models.process import DecisionProcess, Steps, check_steps, count_actions, process_of
 from forewarn.models.shards import Shard, digest_of
 from forewarn.states.interface import StateSpace, is_terminal, mark_of
 
 if TYPE_CHECKING:
-    from forewarn.models.borrowing import Borrowed
     from forewarn.models.calibration_map import Recalibration
     from forewarn.models.estimates import Estimate
+    from forewarn.models.hierarchical_prior import HierarchicalPrior
     from forewarn.states.danger.fit import LearnedScoreFit
 
 Alpha: TypeAlias = float | Literal["sparse", "none"]
@@ -141,7 +141,7 @@ class CountModel:
         Learned scores, which the abstraction's digest covers.
     estimates : tuple of Estimate
         What the risk of some properties is made of.
-    borrowed : Borrowed or None
+    hierarchical_prior : HierarchicalPrior or None
         What a group takes from the recordings of others; not part of `counts`.
     """
 
@@ -162,7 +162,7 @@ class CountModel:
     shards: tuple[Shard, ...] = ()
     learned_score: tuple[LearnedScoreFit, ...] = ()
     estimates: tuple[Estimate, ...] = ()
-    borrowed: Borrowed | None = None
+    hierarchical_prior: HierarchicalPrior | None = None
 
     def __post_init__(self) -> None:
         n = len(self.states)
@@ -195,7 +195,11 @@ class CountModel:
     def weights(self) -> sparse.csr_matrix:
         """What is known of each transition, in visits: counts, and what is borrowed; float64."""
         own = self.counts.astype(np.float64)
-        return own if self.borrowed is None else sparse.csr_matrix(own + self.borrowed.weights)
+        return (
+            own
+            if self.hierarchical_prior is None
+            else sparse.csr_matrix(own + self.hierarchical_prior.weights)
+        )
 
     @cached_property
     def observed(self) -> NDArray[np.bool_]:
@@ -224,8 +228,8 @@ class CountModel:
                     piece = part[first : first + _AT_ONCE]
                     digest.update(np.ascontiguousarray(piece, dtype="<i8").tobytes())
         digest.update(np.ascontiguousarray(self.starts, dtype="<i8").tobytes())
-        if self.borrowed is not None:
-            weights = self.borrowed.weights
+        if self.hierarchical_prior is not None:
+            weights = self.hierarchical_prior.weights
             for part in (weights.indptr, weights.indices):
                 digest.update(np.ascontiguousarray(part, dtype="<i8").tobytes())
             digest.update(np.ascontiguousarray(weights.data, dtype="<f8").tobytes())
@@ -291,8 +295,8 @@ def _check(model: CountModel, n: int) -> None:
                 accepted="at most as many transitions of each kind",
                 key="shards",
             )
-    if model.borrowed is not None:
-        borrowing.check(model.borrowed, model.terminal)
+    if model.hierarchical_prior is not None:
+        hierarchical_prior.check(model.hierarchical_prior, model.terminal)
     clash = sparse.coo_matrix(model.weights.multiply(model.forbidden))
     if clash.nnz and clash.data.any():
         row, column = int(clash.row[0]), int(clash.col[0])
@@ -324,7 +328,9 @@ def with_states(model: CountModel, states: Sequence[int]) -> CountModel:
         starts=starts,
         forbidden=_moved(model.forbidden, target, len(states), np.bool_),
         shards=tuple(shard.moved(target) for shard in model.shards),
-        borrowed=None if model.borrowed is None else model.borrowed.moved(target, len(states)),
+        hierarchical_prior=None
+        if model.hierarchical_prior is None
+        else model.hierarchical_prior.moved(target, len(states)),
     )
 
 

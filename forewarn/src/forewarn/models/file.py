@@ -17,8 +17,8 @@ from scipy import sparse
 from forewarn.errors import ModelError
 from forewarn.files.inputs import open_plain
 from forewarn.files.outputs import OutputFile, check_output, write_output
-from forewarn.models import borrowing, estimates, shards
 from forewarn.models import calibration_map as recalibration
+from forewarn.models import estimates, hierarchical_prior, shards
 from forewarn.models.checked_json import (
     MAX_BYTES,
     MAX_CHILDREN,
@@ -59,7 +59,7 @@ KEYS = frozenset(
             "shards",
             "estimates",
         ),
-        *("borrowed", "checksum"),
+        *("hierarchical_prior", "checksum"),
     )
 )
 MAX_STATES = 1 << 17
@@ -173,7 +173,7 @@ def merge_models(models: Iterable[CountModel]) -> CountModel:
         ),
         shards=tuple(shard for part in wide for shard in part.shards),
         estimates=(),
-        borrowed=None,
+        hierarchical_prior=None,
     )
 
 
@@ -261,9 +261,13 @@ def dump_model(model: CountModel) -> str:
     if model.estimates:
         chosen = estimates.dump(model.estimates)
         lists["estimates"] = lambda: chosen
-    if model.borrowed is not None:
-        others = [borrowing.dump(model.borrowed, list(_dump_counts(model.borrowed.counts)))]
-        lists["borrowed"] = lambda: others
+    if model.hierarchical_prior is not None:
+        others = [
+            hierarchical_prior.dump(
+                model.hierarchical_prior, list(_dump_counts(model.hierarchical_prior.counts))
+            )
+        ]
+        lists["hierarchical_prior"] = lambda: others
     checksum = _checksum({**head, **lists})
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
     for key, items in lists.items():
@@ -389,13 +393,13 @@ def _parse(reader: Reader) -> CountModel:
         shards=_shards(reader, n),
         learned_score=parse_danger(_optional(reader, LEARNED_SCORE)),
         estimates=estimates.parse(_optional(reader, "estimates")),
-        borrowed=_borrowed(reader, n),
+        hierarchical_prior=_borrowed(reader, n),
     )
 
 
-def _borrowed(reader: Reader, n: int) -> borrowing.Borrowed | None:
-    found = _optional(reader, "borrowed")
-    return borrowing.parse(found[0], n) if found else None
+def _borrowed(reader: Reader, n: int) -> hierarchical_prior.HierarchicalPrior | None:
+    found = _optional(reader, "hierarchical_prior")
+    return hierarchical_prior.parse(found[0], n) if found else None
 
 
 def parse_provenance(reader: Reader) -> Provenance:

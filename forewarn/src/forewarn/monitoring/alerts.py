@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forewarn.errors import ConfigError
-from forewarn.monitoring.footprint import MOST_ALERTS
 from forewarn.monitoring.intervention import reason_of
+from forewarn.monitoring.memory_bound import MOST_ALERTS
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import INACTIVE, RiskRow, compared
 from forewarn.monitoring.session_events import Event, Mute, Release, Reset

@@ -11,7 +11,7 @@ import numpy as np
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.models.counts import CountModel, Provenance, Smoothing
 from forewarn.models.file import merge_models
-from forewarn.monitoring.footprint import MOST_COUNTED
+from forewarn.monitoring.memory_bound import MOST_COUNTED
 from forewarn.signals.clock_kinds import clock_of
 
 if TYPE_CHECKING:
@@ -125,10 +125,10 @@ def _joined(base: CountModel, learned: CountModel) -> CountModel:
     found = merge_models([base, learned])
     index = found.index
     target = np.array([index[state] for state in base.states], dtype=np.int64)
-    others = base.borrowed
+    others = base.hierarchical_prior
     return replace(
         found,
         recalibration=base.recalibration,
         estimates=base.estimates,
-        borrowed=None if others is None else others.moved(target, found.size),
+        hierarchical_prior=None if others is None else others.moved(target, found.size),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from forewarn.checking.evidence import Evidence
-from forewarn.checking.process_query import ProcessAnswer
+from forewarn.checking.process_query import ProcessQueryResult
 
 
 class Told(NamedTuple):
@@ -34,5 +34,5 @@ class Checked(NamedTuple):
     """An answer; of a decision process with its values, and why they are what they are."""
 
     told: Told
-    answer: ProcessAnswer | None = None
+    answer: ProcessQueryResult | None = None
     evidence: Evidence | None = None

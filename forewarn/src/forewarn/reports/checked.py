@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forewarn.checking.process_query import ProcessAnswer
+from forewarn.checking.process_query import ProcessQueryResult
 from forewarn.learning.refined import CriticalPart
 from forewarn.models.counts import CountModel
 from forewarn.reports.answers import Checked
@@ -42,7 +42,9 @@ def _answer(number: int, one: Checked) -> Part:
     return part(f"answer{number}", told.query, told.query, "", body)
 
 
-def _process(number: int, one: Checked, answer: ProcessAnswer, model: CountModel) -> list[Part]:
+def _process(
+    number: int, one: Checked, answer: ProcessQueryResult, model: CountModel
+) -> list[Part]:
     names = [model.vocabulary.name(code) for code in answer.states]
     known = answer.values.estimate == answer.values.estimate
     values = {

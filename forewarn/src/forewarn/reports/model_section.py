@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forewarn.assessment.grouped_models import borrowed_in_words
+from forewarn.assessment.grouped_models import prior_in_words
 from forewarn.assessment.replay import RecordedRun
 from forewarn.learning.estimates.choice import in_words
 from forewarn.models.counts import CountModel
@@ -41,7 +41,7 @@ def coverage_part(monitor: Monitor, model: CountModel, runs: Sequence[RecordedRu
         f"{model.smoothing.alpha} over {model.smoothing.candidates} states. A state with few "
         "visits has a risk that is little more than a guess."
     )
-    if borrowed := borrowed_in_words(model):
+    if borrowed := prior_in_words(model):
         lead += f" {borrowed[:1].upper()}{borrowed[1:]}."
     return section("coverage-part", "Coverage", escape(lead), cover(monitor, model, runs))
 

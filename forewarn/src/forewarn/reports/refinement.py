@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from forewarn.checking.process_query import parse_process_query
-from forewarn.learning.refined import Answer, CriticalPart, Refined, Way
+from forewarn.learning.refined import CriticalPart, GoalEstimate, Refined, Way
 from forewarn.reports.figures import percent
 from forewarn.reports.page import absent, escape, plot, table
 from forewarn.reports.palette import COLOURS, SERIES, axis, base_layout
@@ -58,15 +58,15 @@ def _rounds(refined: Refined) -> str:
     return table(columns, rows, long="likeliest way through it")
 
 
-def _change(before: Answer, after: Answer) -> str:
+def _change(before: GoalEstimate, after: GoalEstimate) -> str:
     return f"{_bounded(before)}<br>to {_bounded(after)}"
 
 
-def _bounded(answer: Answer) -> str:
+def _bounded(answer: GoalEstimate) -> str:
     return f"{answer.estimate:.3g} [{answer.lower:.3g}, {answer.upper:.3g}]"
 
 
-def _loss(answer: Answer) -> str:
+def _loss(answer: GoalEstimate) -> str:
     return f"{answer.loss:.3f}" if math.isfinite(answer.loss) else "-"
 
 

@@ -16,7 +16,7 @@ from forewarn.wings.plans.equivalence.decision import Difference, Verdict, compa
 from forewarn.wings.plans.equivalence.kinds import RequirementKind
 from forewarn.wings.plans.notations.answers import is_prose, unwrapped
 from forewarn.wings.plans.notations.reader import Reading, TooLargeError, read_formula
-from forewarn.wings.plans.requirement_files import Answer, Requirement
+from forewarn.wings.plans.requirement_files import Requirement, Translation
 
 
 class Outcome(Enum):
@@ -63,7 +63,7 @@ class Grade:
 
 
 def grade_answers(
-    answers: Iterable[Answer],
+    answers: Iterable[Translation],
     requirements: Mapping[str, Requirement],
     *,
     finite: bool = False,
@@ -96,7 +96,11 @@ def grade_answers(
 
 
 def grade(
-    answer: Answer, requirement: Requirement, *, finite: bool = False, rate: float | None = None
+    answer: Translation,
+    requirement: Requirement,
+    *,
+    finite: bool = False,
+    rate: float | None = None,
 ) -> Grade:
     """Grade one answer."""
     assert requirement.formula is not None

@@ -42,7 +42,7 @@ class Requirement:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Translation:
     """What a translator answered to a requirement; `text` is empty where nothing came back."""
 
     id: str
@@ -118,7 +118,7 @@ def _atoms(path: Path, place: str, value: Any) -> dict[str, str]:
     raise _wrong(path, place, "atoms", value, "names, or names with what they mean", RULE)
 
 
-def load_answers(paths: Iterable[Path], known: Mapping[str, Requirement]) -> Iterator[Answer]:
+def load_answers(paths: Iterable[Path], known: Mapping[str, Requirement]) -> Iterator[Translation]:
     """Yield the answers of files, line by line.
 
     Keys of a line are ``id``, ``answer`` (a text, or null where nothing came back), ``model``
@@ -145,7 +145,7 @@ def load_answers(paths: Iterable[Path], known: Mapping[str, Requirement]) -> Ite
                 problem = f"{model} answers {identifier!r} twice"
                 raise InputError(problem, file=path, key=place, accepted="one answer to each")
             seen.add((identifier, model))
-            yield Answer(identifier, model, answer or "", str(values.get("error") or ""))
+            yield Translation(identifier, model, answer or "", str(values.get("error") or ""))
 
 
 def _id(path: Path, place: str, values: dict[str, Any], example: str) -> str:

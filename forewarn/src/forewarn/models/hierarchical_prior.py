@@ -30,7 +30,7 @@ MAX_COUNT = 1 << 40
 
 
 @dataclass(frozen=True, eq=False)
-class Borrowed:
+class HierarchicalPrior:
     """The transitions of other groups, and what they count for.
 
     Attributes
@@ -78,7 +78,7 @@ class Borrowed:
         )
         return float((visits * parts).sum() / total)
 
-    def moved(self, target: NDArray[np.int64], n: int) -> Borrowed:
+    def moved(self, target: NDArray[np.int64], n: int) -> HierarchicalPrior:
         """Return the same over `n` states, of which i is called ``target[i]``."""
         coo = self.counts.tocoo()
         places = target[coo.row], target[coo.col]
@@ -90,30 +90,30 @@ def _totals(counts: sparse.csr_matrix) -> NDArray[np.float64]:
     return np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
 
 
-def check(borrowed: Borrowed, terminal: NDArray[np.bool_]) -> None:
+def check(borrowed: HierarchicalPrior, terminal: NDArray[np.bool_]) -> None:
     """Check what is borrowed for a model with these states, terminal or not; raises ModelError."""
     n = len(terminal)
     if borrowed.counts.shape != (n, n):
         raise ModelError(
             f"borrowed counts of shape {borrowed.counts.shape} for {n} states",
             accepted=f"shape ({n}, {n})",
-            key="borrowed",
+            key="hierarchical_prior",
         )
     if borrowed.counts[terminal].nnz:
         raise ModelError(
             "transitions out of a terminal state",
             accepted="none: a terminal state absorbs",
-            key="borrowed",
+            key="hierarchical_prior",
         )
     if not 0 <= borrowed.strength < float("inf"):
         raise ModelError(
             f"{borrowed.strength!r} is not accepted",
             accepted="visits, 0 or more",
-            key="borrowed.strength",
+            key="hierarchical_prior.strength",
         )
 
 
-def dump(borrowed: Borrowed, rows: Sequence[list[Any]]) -> dict[str, Any]:
+def dump(borrowed: HierarchicalPrior, rows: Sequence[list[Any]]) -> dict[str, Any]:
     """Return what is borrowed as JSON can hold it; `rows` are its counts."""
     return {
         "group": borrowed.group,
@@ -124,9 +124,9 @@ def dump(borrowed: Borrowed, rows: Sequence[list[Any]]) -> dict[str, Any]:
     }
 
 
-def parse(reader: Reader, n: int) -> Borrowed:
+def parse(reader: Reader, n: int) -> HierarchicalPrior:
     """Return what a model of `n` states borrows; raises ModelError."""
-    return Borrowed(
+    return HierarchicalPrior(
         reader.counts("transitions", n, MAX_COUNT),
         reader.number("strength"),
         reader.text("group"),

@@ -104,7 +104,7 @@ def identified(
     return in_order(known)
 
 
-def mended_on(
+def calibrated_on(
     recordings: Sequence[Path], model: CountModel | None, executor: Executor
 ) -> list[Path]:
     """Return the recordings that a model's risks were calibrated on."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from forewarn.errors import CheckingError
 from forewarn.learning.concrete import concrete
-from forewarn.learning.linked import CONTINUED, PIECES, Linked, link
+from forewarn.learning.linked_abstraction import CONTINUED, PIECES, LinkedAbstraction, link
 from forewarn.models.trie import ROOT
 from forewarn.states.tree.nodes import Leaf, Split, leaves
 
@@ -61,7 +61,7 @@ def _split_some(linked, splits):
 
 @given(st.lists(_run, min_size=1, max_size=8), st.lists(_split, max_size=5))
 def test_every_update_and_every_split_keeps_the_invariants(runs, splits):
-    linked = Linked(X_HIGH, _compile)
+    linked = LinkedAbstraction(X_HIGH, _compile)
     linked.check()
     for run in runs:
         endpoint = ROOT
@@ -77,7 +77,7 @@ def test_every_update_and_every_split_keeps_the_invariants(runs, splits):
 def test_splitting_before_or_after_the_runs_gives_one_process(runs, splits):
     after = link(X_HIGH, runs, _compile)
     _split_some(after, splits)
-    before = Linked(X_HIGH, _compile)
+    before = LinkedAbstraction(X_HIGH, _compile)
     _split_some(before, splits)
     fresh = link(before.tree, runs, _compile)
     assert before.tree == after.tree
@@ -96,7 +96,7 @@ def _pieces(run, longest):
 
 @given(st.lists(_run, min_size=1, max_size=12), st.integers(2, 30), st.lists(_split, max_size=3))
 def test_what_is_forgotten_leaves_no_trace(runs, most, splits):
-    linked = Linked(X_HIGH, _compile, most)
+    linked = LinkedAbstraction(X_HIGH, _compile, most)
     for run in runs:
         endpoint = ROOT
         for step, (action, state) in enumerate(run):
@@ -116,7 +116,7 @@ def test_what_is_forgotten_leaves_no_trace(runs, most, splits):
     st.integers(2, 30),
 )
 def test_runs_side_by_side_that_never_end_are_bounded_too(parts, most):
-    linked = Linked(X_HIGH, _compile, most)
+    linked = LinkedAbstraction(X_HIGH, _compile, most)
     where = [ROOT, ROOT, ROOT]
     for which, ends, steps in parts:
         for action, state in steps:
@@ -167,7 +167,7 @@ def test_equal_runs_share_their_endpoints():
 
 
 def test_equal_runs_without_end_leave_no_more_than_so_many():
-    linked = Linked(X_HIGH, _compile, 10)
+    linked = LinkedAbstraction(X_HIGH, _compile, 10)
     for _ in range(100):
         linked.end(linked.step(linked.step(ROOT, "", (0, 0)), "go", (3, 0)))
     assert (len(linked.trie), linked.forgotten, sum(linked.counts.values())) == (2, 95, 5)
@@ -176,7 +176,7 @@ def test_equal_runs_without_end_leave_no_more_than_so_many():
 @pytest.mark.parametrize("most", [-1, 0, 1])
 def test_a_memory_that_holds_no_step_is_refused(most):
     with pytest.raises(CheckingError, match="2 or more"):
-        Linked(X_HIGH, _compile, most)
+        LinkedAbstraction(X_HIGH, _compile, most)
 
 
 def test_only_what_a_split_concerns_changes():
@@ -190,12 +190,12 @@ def test_only_what_a_split_concerns_changes():
 @pytest.mark.parametrize("names", [("low", "new"), ("new", "new")])
 def test_a_name_that_is_taken_is_refused(names):
     with pytest.raises(CheckingError, match="leaf name"):
-        Linked(X_HIGH, _compile).split("high", "y > 0", *names)
+        LinkedAbstraction(X_HIGH, _compile).split("high", "y > 0", *names)
 
 
 def test_a_leaf_that_is_not_there_is_named():
     with pytest.raises(CheckingError, match=r"no leaf 'middle' \(accepted: high, low\)"):
-        Linked(X_HIGH, _compile).split("middle", "y > 0", "a", "b")
+        LinkedAbstraction(X_HIGH, _compile).split("middle", "y > 0", "a", "b")
 
 
 def test_a_run_of_a_hundred_thousand_steps_is_no_problem():
@@ -209,7 +209,7 @@ def test_a_run_of_a_hundred_thousand_steps_is_no_problem():
 
 
 def test_a_tree_of_great_depth_is_no_problem():
-    linked = Linked(Leaf("s"), _compile)
+    linked = LinkedAbstraction(Leaf("s"), _compile)
     for depth in range(3000):
         linked.split("s", "x > 1", f"t{depth}", "s")
     assert len(linked.by_leaf) == 3001

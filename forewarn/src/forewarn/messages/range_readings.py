@@ -23,7 +23,7 @@ from forewarn.messages.inference import ROOT, Typed
 from forewarn.messages.plan import ALL, Path
 
 
-class Readings(NamedTuple):
+class RangeReadings(NamedTuple):
     """The fields of a type: its readings, and the least that the sensor measures."""
 
     beams: str
@@ -46,7 +46,9 @@ class Readings(NamedTuple):
         )
 
 
-TYPES: Mapping[str, Readings] = {"sensor_msgs/msg/LaserScan": Readings("ranges", "range_min")}
+TYPES: Mapping[str, RangeReadings] = {
+    "sensor_msgs/msg/LaserScan": RangeReadings("ranges", "range_min")
+}
 ELSEWHERE: Mapping[str, str] = {
     "echoes": "nearest_beam([e for beam in ranges for e in beam.echoes], range_min, range_max)",
     "ranges": "nearest_beam(ranges, 0, inf)",
@@ -56,7 +58,7 @@ _TESTS = frozenset({"isnan", "isinf", "isfinite"})
 _CHOICES = frozenset({"min", "max", "where"})
 
 
-def readings_of(mtype: MessageType, typed: Typed) -> Readings | None:
+def readings_of(mtype: MessageType, typed: Typed) -> RangeReadings | None:
     """Return the readings that an expression chooses among, of a message of a range sensor.
 
     None for an expression that reads single ones, that uses ``nearest_beam``, or that only

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from monitor_node.reminders import Reminder, Reminders, Throttle, without_clock, without_publishers
+from monitor_node.log_throttle import (
+    Reminder,
+    Reminders,
+    Throttle,
+    without_clock,
+    without_publishers,
+)
 
 
 def said(patience: float, lines: dict[float, str]) -> list[tuple[float, str]]:

@@ -1,8 +1,8 @@
 """How much groups borrow from each other: as much as predicts recordings that were left out best.
 
 Each recording is left out of its group in turn, and its transitions are predicted by what is left
-of the group and by all other groups (`models.borrowing`). One strength serves all groups: it says
-how much groups differ, and those with many visits hardly heed it.
+of the group and by all other groups (`models.hierarchical_prior`). One strength serves all groups.
+It says how much groups differ; it hardly matters to those with many visits.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.learning.group_counts import GroupTable
-from forewarn.models.borrowing import Borrowed
 from forewarn.models.counts import CountModel
 from forewarn.models.estimation import valid_successors
+from forewarn.models.hierarchical_prior import HierarchicalPrior
 
 Floats = NDArray[np.float64]
 
@@ -105,4 +105,6 @@ def borrowing(group: str, own: CountModel, fleet: CountModel, strength: float) -
     spent -= sum(source.duration for source in own.provenance)
     others = (fleet.counts - own.counts).tocsr()
     others.eliminate_zeros()
-    return replace(own, borrowed=Borrowed(others, strength, group, rest, max(spent, 0.0)))
+    return replace(
+        own, hierarchical_prior=HierarchicalPrior(others, strength, group, rest, max(spent, 0.0))
+    )

@@ -17,10 +17,10 @@ from forewarn.learning.pipeline import learn
 from forewarn.learning.remembered import RememberedRuns
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.counts import CountModel
-from forewarn.monitoring import footprint
+from forewarn.monitoring import memory_bound as bound
 from forewarn.monitoring.alerts import Alert
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.footprint import MOST_ALERTS, MOST_COUNTED, growing_parts, memory_bound
+from forewarn.monitoring.memory_bound import MOST_ALERTS, MOST_COUNTED, growing_parts, memory_bound
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.signals.frame_tree import MOST_TRANSFORMS, FrameTree, Transform
 from forewarn.wings.black_box.box import OVERHEAD, Kept, Ring
@@ -100,8 +100,8 @@ def test_transforms_of_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
         assert tree.kept == most
         return tree
 
-    assert most * footprint.TRANSFORM / 4 < measured(fill) <= most * footprint.TRANSFORM
-    assert allowed(compiled, "frames") == MOST_TRANSFORMS * footprint.TRANSFORM
+    assert most * bound.TRANSFORM / 4 < measured(fill) <= most * bound.TRANSFORM
+    assert allowed(compiled, "frames") == MOST_TRANSFORMS * bound.TRANSFORM
 
 
 def test_alerts_with_the_longest_texts(compiled: CompiledSpec) -> None:
@@ -180,7 +180,7 @@ def test_learning_while_watching_ends_where_it_said(
             learner.observe(tick, Seen(state >> 12 & 0xFFF), intervened=False)
         return learner.model()
 
-    assert most * footprint.COUNTED / 10 < measured(fill) <= most * footprint.COUNTED
+    assert most * bound.COUNTED / 10 < measured(fill) <= most * bound.COUNTED
     counted = learner.model().counts.sum()
     assert learner.full
     learner.observe(10 * most, Seen(0), intervened=False)

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.cli.drafting.catalogue import CATALOGUE, MEASURED, STAMPED_TWIST, Proposal, Role
-from forewarn.cli.drafting.closing import closing_names
-from forewarn.cli.drafting.message_fields import fields, leaves
-from forewarn.cli.drafting.naming import end_of, is_arrival, is_command, is_goal, is_truth, role_of
-from forewarn.cli.drafting.relative import Candidate, with_relative_distances
-from forewarn.cli.drafting.scanning import (
+from forewarn.cli.init.catalogue import CATALOGUE, MEASURED, STAMPED_TWIST, Proposal, Role
+from forewarn.cli.init.closing import closing_names
+from forewarn.cli.init.message_fields import fields, leaves
+from forewarn.cli.init.naming import end_of, is_arrival, is_command, is_goal, is_truth, role_of
+from forewarn.cli.init.relative import Candidate, with_relative_distances
+from forewarn.cli.init.scanning import (
     NO_RHYTHM,
     Scan,
     Statistics,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from forewarn.cli.drafting.catalogue import (
+from forewarn.cli.init.catalogue import (
     OWN_FRAME,
     OWN_POSE,
     POSITIONS,

@@ -13,9 +13,9 @@ from forewarn.assessment.replay import RecordedRun, Replaying, settled_runs, wei
 from forewarn.cli.common import add_incidents, incident_labels, labelled, recording_path
 from forewarn.cli.fleet import Readers
 from forewarn.cli.output import Output
-from forewarn.cli.purposes import without_known
 from forewarn.cli.replay_command import add_censoring
 from forewarn.cli.tables import agreement
+from forewarn.cli.train_test_separation import without_known
 from forewarn.errors import ConfigError, InputError, plural
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.calibration_map import METHODS, Method

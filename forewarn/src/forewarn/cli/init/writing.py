@@ -8,9 +8,9 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from forewarn.cli.drafting.catalogue import Role
-from forewarn.cli.drafting.draft import Draft, DraftSignal, DraftTopic
-from forewarn.cli.drafting.examples import (
+from forewarn.cli.init.catalogue import Role
+from forewarn.cli.init.draft import Draft, DraftSignal, DraftTopic
+from forewarn.cli.init.examples import (
     LAST_RESORT,
     MOST_BROKEN,
     Example,
@@ -22,8 +22,8 @@ from forewarn.cli.drafting.examples import (
     stand_in,
     with_flags,
 )
-from forewarn.cli.drafting.naming import is_place
-from forewarn.cli.drafting.scanning import Statistics
+from forewarn.cli.init.naming import is_place
+from forewarn.cli.init.scanning import Statistics
 from forewarn.errors import plural
 from forewarn.reports.figures import rounded
 from forewarn.signals.steps import Steps

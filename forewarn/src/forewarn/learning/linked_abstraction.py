@@ -9,7 +9,7 @@ of the trie that are abstracted to them. Its invariants are:
 - I3: each leaf and each vertex has exactly one handle;
 - I4: the states of the process are exactly the vertices of the handles.
 
-`Linked.check` tests them all; a step costs microseconds and does not.
+`LinkedAbstraction.check` tests them all; a step costs microseconds and does not.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Divergence(NamedTuple):
     real: bool
 
 
-class Linked:
+class LinkedAbstraction:
     """A tree, the trie of the traces, and the counts of the process that they make.
 
     Parameters
@@ -366,7 +366,7 @@ def link(
     tree: Node,
     runs: Sequence[Sequence[tuple[str, Concrete]]],
     compile_condition: Compile,
-) -> Linked:
+) -> LinkedAbstraction:
     """Return the linked structure of whole runs.
 
     Parameters
@@ -376,9 +376,9 @@ def link(
     runs : sequence of sequence of (str, tuple)
         For each run its states, each with the action that led there (empty for the first).
     compile_condition : callable
-        See `Linked`.
+        See `LinkedAbstraction`.
     """
-    linked = Linked(tree, compile_condition)
+    linked = LinkedAbstraction(tree, compile_condition)
     for run in runs:
         endpoint = ROOT
         for action, state in run:

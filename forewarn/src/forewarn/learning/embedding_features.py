@@ -18,7 +18,7 @@ from forewarn.expressions.functions.embeddings import (
     installed_model,
     score_of,
 )
-from forewarn.learning.elements import Measure
+from forewarn.learning.collection_features import Measure
 
 SIZE = SIZES[0]
 """Numbers of an embedding that are weighed: few, so that they can be read and copied."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.cli.drafting.relative import Candidate
+from forewarn.cli.init.relative import Candidate
 from forewarn.errors import RecordingError, located
 from forewarn.expressions.compiler import compile_expression
 from forewarn.expressions.syntax import parse_expression

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.cli.drafting.catalogue import Role
-from forewarn.cli.drafting.draft import Draft, DraftSignal
-from forewarn.cli.drafting.naming import is_place
+from forewarn.cli.init.catalogue import Role
+from forewarn.cli.init.draft import Draft, DraftSignal
+from forewarn.cli.init.naming import is_place
 from forewarn.signals.ticks import Grid
 
 LAST_RESORT = "no_"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from forewarn.cli.drafting.catalogue import Role
+from forewarn.cli.init.catalogue import Role
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _COMMANDS = frozenset([

@@ -10,7 +10,7 @@ from agent_guard.decisions import Decision, Proposal, plain
 ACCEPTED = "True, False, {'type': 'approve' | 'reject' | 'edit', 'message': ..., 'args': {...}}"
 
 
-class Answer(NamedTuple):
+class HumanResponse(NamedTuple):
     """An answer that was understood, or one that was not, which refuses.
 
     Attributes
@@ -46,12 +46,12 @@ def question(decision: Decision) -> dict[str, Any]:
     }
 
 
-def read_answer(answer: object, proposal: Proposal) -> Answer:
+def read_answer(answer: object, proposal: Proposal) -> HumanResponse:
     """Return what an answer means; one that is not understood refuses the call."""
     if answer is None:
-        return Answer("reject", "nobody answered")
+        return HumanResponse("reject", "nobody answered")
     if isinstance(answer, bool):
-        return Answer("approve" if answer else "reject")
+        return HumanResponse("approve" if answer else "reject")
     told: Mapping[str, Any] = {"type": answer} if isinstance(answer, str) else {}
     if isinstance(answer, Mapping):
         told = answer
@@ -60,11 +60,11 @@ def read_answer(answer: object, proposal: Proposal) -> Answer:
         told = decisions[0] if isinstance(decisions[0], Mapping) else {}
     kind = told.get("type")
     if kind in ("approve", "reject"):
-        return Answer(kind, str(told.get("message") or ""))
+        return HumanResponse(kind, str(told.get("message") or ""))
     if kind == "edit":
         edited = told.get("edited_action", told)
         args = edited.get("args") if isinstance(edited, Mapping) else None
         if isinstance(args, Mapping):
             tool = str(edited.get("name") or proposal.tool)
-            return Answer("edit", "", Proposal(tool, dict(args), proposal.id))
-    return Answer("reject", f"the answer was not understood; accepted: {ACCEPTED}")
+            return HumanResponse("edit", "", Proposal(tool, dict(args), proposal.id))
+    return HumanResponse("reject", f"the answer was not understood; accepted: {ACCEPTED}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from forewarn.expressions.syntax import parse_expression
 from forewarn.learning.candidates import Examples
-from forewarn.learning.linked import Linked
+from forewarn.learning.linked_abstraction import LinkedAbstraction
 from forewarn.learning.refined import BEFORE, Trace
 from forewarn.learning.trees import Choice, Grower, Growth
 from forewarn.models.trie import Concrete
@@ -19,12 +19,12 @@ from forewarn.states.tree.nodes import MAX_DEPTH, paths
 MOST_EXAMPLES = 20_000
 
 
-class Splitter:
+class LeafSplitter:
     """Finds splits of the leaves of a tree.
 
     Parameters
     ----------
-    linked : Linked
+    linked : LinkedAbstraction
         The tree and the trie of the runs, as they are when it is asked.
     variables : sequence of str
         Names of the values of a concrete state, without the last one.
@@ -36,7 +36,7 @@ class Splitter:
 
     def __init__(
         self,
-        linked: Linked,
+        linked: LinkedAbstraction,
         variables: Sequence[str],
         groups: Sequence[Hashable],
         held_out: Sequence[Trace],

@@ -8,11 +8,11 @@ from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.sources import Lapses, Remedies, account, sources_of
 from forewarn.monitoring.verdict import Verdict
-from monitor_node.conversions import NO_GROUNDS, Rationale
+from monitor_node.conversions import NO_RATIONALE, Rationale
 from monitor_node.inputs import Inputs
 
 
-class GroundsFinder:
+class RationaleFinder:
     """Says what interventions rest on.
 
     Parameters
@@ -31,7 +31,7 @@ class GroundsFinder:
     def of(self, evaluated: EvaluatedTick, request: Request) -> Rationale:
         """Return what a request rests on."""
         if request.action == NO_ACTION:
-            return NO_GROUNDS
+            return NO_RATIONALE
         monitor, verdict = self._watch.monitor, evaluated.result.verdict
         row = next(row for row in evaluated.result.rows if row.property == request.property)
         nodes = {
