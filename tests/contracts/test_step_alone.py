@@ -22,9 +22,8 @@ WINGS = (
     "forewarn.wings",
     "forewarn.recordings",
     "forewarn.learning",
-    "forewarn.states.learned_score",
+    "forewarn.states.danger",
     "forewarn.states.tree",
-    "forewarn.monitoring.anomalies",
     "forewarn.checking.storm_api",
 )
 

@@ -13,7 +13,7 @@ Other packages add to Forewarn by entry points, each named as a monitor file or 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -41,11 +41,14 @@ class Wing(NamedTuple):
         Its commands; each is a module of the wing's package ``commands``.
     sections : mapping of str to str
         Its keys of the monitor file, each with the module and the class that check it.
+    report : str
+        Module and function that give parts of a report, if the monitor file has one of its keys.
     """
 
     purpose: str
     commands: tuple[str, ...] = ()
     sections: Mapping[str, str] = MappingProxyType({})
+    report: str = ""
 
 
 WINGS = MappingProxyType(
@@ -65,6 +68,12 @@ WINGS = MappingProxyType(
             "what a node keeps in memory, and writes when something happens",
             commands=("incidents",),
             sections={"black_box": "section:BlackBoxSpec"},
+        ),
+        "anomalies": Wing(
+            "runs that are unlike normal ones",
+            commands=("anomalies",),
+            sections={"anomaly": "section:AnomalySpec"},
+            report="report_section:report_parts",
         ),
     }
 )
@@ -108,8 +117,19 @@ def section_of_wing(key: str) -> Any:
         If its wing is not installed; names the wing.
     """
     wing = next(name for name, wing in WINGS.items() if key in wing.sections)
-    module, _, name = WINGS[wing].sections[key].partition(":")
-    return getattr(part(wing, module, f"the section {key}"), name)
+    return _attribute(wing, WINGS[wing].sections[key], f"the section {key}")
+
+
+def report_sections(spec: object) -> Iterator[Any]:
+    """Yield what adds to the report of a monitor file: functions of the wings whose keys it has."""
+    for name, wing in WINGS.items():
+        if wing.report and any(getattr(spec, key) for key in wing.sections):
+            yield _attribute(name, wing.report, "the report")
+
+
+def _attribute(wing: str, place: str, asked: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(part(wing, module, asked), name)
 
 
 def part(wing: str, module: str, asked: str) -> ModuleType:

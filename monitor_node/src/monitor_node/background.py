@@ -21,10 +21,10 @@ from forewarn.models.file import check_replaceable, save_model
 from forewarn.monitoring.carried import PackedTables
 from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.intervention import Request
-from forewarn.monitoring.live_anomaly import Detector
 from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.memory_bound import MOST_COUNTED
 from forewarn.monitoring.online_learning import OnlineLearner
+from forewarn.monitoring.run_anomaly import Detector
 from forewarn.monitoring.step import Monitor
 from forewarn.threads import in_background
 

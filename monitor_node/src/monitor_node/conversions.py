@@ -39,8 +39,8 @@ from forewarn.config.actions import ACTIONS
 from forewarn.config.actuators import Ways
 from forewarn.monitoring import alerts, sources
 from forewarn.monitoring.intervention import Request
-from forewarn.monitoring.live_anomaly import AnomalyRow, SurprisingStep
 from forewarn.monitoring.risk_rows import RiskRow
+from forewarn.monitoring.run_anomaly import AnomalyRow, SurprisingStep
 from forewarn.monitoring.session_events import Event, encode
 from forewarn_ros.messages import header, seconds_since, to_time
 from monitor_node.actuators.interface import Demand

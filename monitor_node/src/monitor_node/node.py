@@ -19,13 +19,13 @@ from forewarn.messages.definitions import MessageType, installed_message_type
 from forewarn.models.counts import CountModel
 from forewarn.models.file import check_replaceable
 from forewarn.monitoring.alerts import Alerts
-from forewarn.monitoring.anomaly_section import need_live_actions, open_detector
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_for
 from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.memory_bound import growing_parts, memory_bound
 from forewarn.monitoring.model_fit import check_model
 from forewarn.monitoring.record import SPEC_NAME, Names, RecordWriter
+from forewarn.monitoring.run_anomaly import need_live_actions, open_detector
 from forewarn.monitoring.session_events import PolicyChange
 from forewarn.monitoring.step import Monitor
 from forewarn.signals.clock import NANOSECONDS

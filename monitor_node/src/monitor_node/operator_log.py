@@ -7,7 +7,7 @@ from typing import Protocol
 from forewarn.config.actions import NO_ACTION
 from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.intervention import Request
-from forewarn.monitoring.live_anomaly import in_words
+from forewarn.monitoring.run_anomaly import in_words
 
 
 class Logger(Protocol):

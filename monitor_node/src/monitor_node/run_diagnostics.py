@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forewarn.monitoring.live_anomaly import RunVerdict, in_words
 from forewarn.monitoring.policy import Level
+from forewarn.monitoring.run_anomaly import RunVerdict, in_words
 from forewarn.states.plan_signals import SAFE, verdicts
 from forewarn_ros.status import Severity, Status
 from monitor_node.runtime import Runtime

@@ -18,11 +18,11 @@ from forewarn.config.file import load_spec, parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import RecordingError
 from forewarn.models.file import load_model
-from forewarn.monitoring.anomaly_section import open_detector
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.checkpoint import recall, remember
 from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.risk_rows import same_bits
+from forewarn.monitoring.run_anomaly import open_detector
 
 TEXT = """
 rate: 10

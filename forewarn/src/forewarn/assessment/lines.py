@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from forewarn.monitoring.evaluate import advised
-from forewarn.monitoring.live_anomaly import AnomalyRow, RunVerdict
+from forewarn.monitoring.run_anomaly import AnomalyRow, RunVerdict
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.verdict import ExpectedFigure, PropertyVerdict, Verdict
 from forewarn.signals.clock import NANOSECONDS

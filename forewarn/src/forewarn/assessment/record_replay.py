@@ -17,14 +17,12 @@ from forewarn.errors import ModelError, RecordingError, located, plural
 from forewarn.models.counts import CountModel
 from forewarn.models.file import parse_model
 from forewarn.monitoring import session_events as happened
-from forewarn.monitoring.anomaly_section import unpack_detector
 from forewarn.monitoring.bridging import divide
 from forewarn.monitoring.build import compile_for
 from forewarn.monitoring.carried import LARGEST, Conditions, TableReader, Taken, with_tables
 from forewarn.monitoring.checkpoint import recall
 from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.goals import again
-from forewarn.monitoring.live_anomaly import AnomalyRow, Detector
 from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.record import (
     ANOMALY_NAME,
@@ -36,6 +34,7 @@ from forewarn.monitoring.record import (
     Names,
 )
 from forewarn.monitoring.risk_rows import RiskRow, same_bits
+from forewarn.monitoring.run_anomaly import AnomalyRow, Detector, unpack_detector
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.registry import open_recording

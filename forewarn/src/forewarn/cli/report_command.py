@@ -7,10 +7,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.assessment.judged_runs import judge_run
 from forewarn.assessment.replay import Replaying, settled_runs
 from forewarn.assessment.results import result
-from forewarn.cli.anomalies_command import TOP, drift_of, read_surprises
 from forewarn.cli.common import (
     add_allow_missing,
     add_config,
@@ -25,13 +23,10 @@ from forewarn.cli.output import Output
 from forewarn.errors import InputError
 from forewarn.files.outputs import check_output, write_output
 from forewarn.learning.refinement_file import load_refinement
-from forewarn.logic.specification import CompiledSpec
-from forewarn.monitoring.live_anomaly import Detector
 from forewarn.monitoring.loading import load_compiled, make_monitor
-from forewarn.monitoring.surprise import predictor_of
+from forewarn.registry import report_sections
 from forewarn.reports.html import render
 from forewarn.reports.learned import refinement_parts
-from forewarn.reports.surprise import Surprise, surprise_parts
 
 DESCRIPTION = """\
 Replay recordings and write one HTML page that needs no network: risk, interventions, violations,
@@ -114,10 +109,8 @@ def run(options: Options, output: Output) -> int:
     runs = settled_runs(readers.replay(how, recordings))
     readers.warn()
     further = [] if refinement is None else refinement_parts(refinement)
-    if monitor.detector is not None:
-        compiled = load_compiled(options.config, model)
-        found = _surprise(monitor.detector, compiled, recordings, readers)
-        further += surprise_parts(found, compiled)
+    for parts_of in report_sections(monitor.spec):
+        further += parts_of(monitor, load_compiled(options.config, model), recordings, readers)
     write_output(options.output, render(monitor, model, runs, further))
     output.say(f"report: {options.output}")
     output.emit({"report": options.output, **result(monitor, runs), "left_out": readers.record()})
@@ -136,17 +129,3 @@ def _check_fleet(options: Options) -> None:
         raise InputError("is of a fleet's page", key=given[0], accepted="--fleet as well")
     if options.fleet and options.refinement is not None:
         raise InputError("is of no fleet's page", key="--refinement", accepted="no --fleet")
-
-
-def _surprise(
-    detector: Detector,
-    compiled: CompiledSpec,
-    recordings: list[Path],
-    readers: Readers,
-) -> Surprise:
-    """Judge the runs by what the monitor file names for live ones."""
-    calibration = detector.calibration
-    predictor = predictor_of(detector.predictor.model, calibration.statistic)
-    runs = read_surprises(recordings, compiled, predictor, calibration.statistic, readers)
-    judged = [judge_run(one, predictor, calibration, TOP) for one in runs if one.surprises]
-    return Surprise(judged, calibration, drift_of(judged, calibration, predictor))

@@ -13,10 +13,10 @@ from forewarn.errors import InputError
 from forewarn.logic.automaton import horizon_notes
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.counts import CountModel
-from forewarn.monitoring.anomaly_section import open_detector
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.memory_bound import growing_parts, memory_bound
 from forewarn.monitoring.model_fit import check_model
+from forewarn.monitoring.run_anomaly import open_detector
 from forewarn.threads import in_background
 
 # Seconds after which one learns that a file takes long, and need not wait how long.

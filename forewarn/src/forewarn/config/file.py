@@ -20,7 +20,6 @@ from forewarn.config.guards import GuardSpec, guard_misfits
 from forewarn.config.includes import with_fragments
 from forewarn.config.problems import config_error, validation_problems
 from forewarn.config.sections import (
-    AnomalySpec,
     BoundsSpec,
     ConstraintSpec,
     LearningSpec,
@@ -111,7 +110,7 @@ class MonitorSpec(Section):
         The bounds of a risk.
     shield : ShieldSpec or None
         Which action is recommended beside an intervention.
-    anomaly : AnomalySpec or None
+    anomaly : section of the wing anomalies, or None
         Whether live runs are like normal ones.
     model : str or None
         Model file; a relative path starts at this file.
@@ -151,7 +150,7 @@ class MonitorSpec(Section):
     properties: Annotated[dict[str, PropertySpec], Field(min_length=1)]
     learning: LearningSpec = default(LearningSpec)
     bounds: BoundsSpec = default(BoundsSpec)
-    anomaly: AnomalySpec | None = None
+    anomaly: Annotated[Any, of_wing("anomaly")] = None
     shield: ShieldSpec | None = None
     model: str | None = None
     mode: Literal["observe", "act"] = "observe"

@@ -19,7 +19,7 @@ from forewarn.config.fields import (
     endless,
 )
 from forewarn.config.fields import no_bool as _no_bool
-from forewarn.config.signals import Expr, Limit
+from forewarn.config.signals import Expr
 from forewarn.config.templates import with_formula
 
 Horizon = Annotated[float, endless("unbounded"), Field(gt=0)]
@@ -361,28 +361,6 @@ class ShieldSpec(Section):
     success: Annotated[str, Field(min_length=1)]
     at_least: Probability = 0.9
     horizon: Horizon = math.inf
-
-
-class AnomalySpec(Section):
-    """How live runs are told from normal ones.
-
-    Attributes
-    ----------
-    file : str
-        What ``forewarn anomalies --save`` wrote for the model; a relative path starts at this file.
-    alpha : float or None
-        Share of normal runs that may be reported. Where not given: that of the file.
-    test : str or None
-        When a run is anomalous. Where not given: that of the file.
-    run : float
-        Seconds after which another run begins, where no terminal label has ended it before. Runs to
-        calibrate on should be as long.
-    """
-
-    file: Annotated[str, Field(min_length=1)]
-    alpha: Annotated[Finite, Field(gt=0, le=0.5)] | None = None
-    test: Literal["conformal", "prefix", "cusum", "checkpoints"] | None = None
-    run: Limit = math.inf
 
 
 class BoundsSpec(Section):

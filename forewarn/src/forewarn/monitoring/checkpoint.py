@@ -13,10 +13,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from forewarn.errors import RecordingError
-from forewarn.learning.transitions import Walk
 from forewarn.monitoring.breach import Breach
 from forewarn.monitoring.intervention import AdvisorState
-from forewarn.monitoring.live_anomaly import Detector, RunState, SurprisingStep
 from forewarn.monitoring.mutes import Mutes
 from forewarn.monitoring.policy import RESTING, Level, PolicyState, carried_over
 from forewarn.monitoring.property_step import PropertyState
@@ -25,6 +23,7 @@ from forewarn.monitoring.step import Monitor, MonitorState
 if TYPE_CHECKING:
     from forewarn.monitoring.belief import Belief
     from forewarn.monitoring.live_session import LiveSession
+    from forewarn.monitoring.run_anomaly import Detector, RunState
 
 Memory = dict[str, Any]
 
@@ -68,17 +67,7 @@ def remember(watch: LiveSession) -> Memory:
 
 def run_data(detector: Detector | None, run: RunState | None) -> Memory | None:
     """Return how far the run is that is watched for anomalies, as plain data; None if none is."""
-    if detector is None or run is None:
-        return None
-    worst = run.worst
-    step = worst._replace(surprise=_finite(worst.surprise), p_value=_finite(worst.p_value))
-    return {
-        "judged_by": detector.digest,
-        **run._asdict(),
-        "walk": list(run.walk),
-        "value": _finite(run.value),
-        "worst": list(step),
-    }
+    return None if detector is None or run is None else detector.dump(run)
 
 
 def parse_run(monitor: Monitor, data: Mapping[str, Any] | None) -> RunState | None:
@@ -86,37 +75,9 @@ def parse_run(monitor: Monitor, data: Mapping[str, Any] | None) -> RunState | No
 
     Raises ValueError, TypeError or KeyError if it makes no sense.
     """
-    if data is None or monitor.detector is None or data["judged_by"] != monitor.detector.digest:
+    if data is None or monitor.detector is None:
         return None
-    walk = Walk(*data["walk"])
-    if walk.state is not None:
-        monitor.abstraction.vocabulary.name(walk.state)  # it raises if there is no such state
-    step = SurprisingStep(*data["worst"])
-    worst = step._replace(
-        surprise=_number(step.surprise),
-        p_value=_number(step.p_value),
-        expected=tuple(map(str, step.expected)),
-        expected_probabilities=tuple(map(float, step.expected_probabilities)),
-    )
-    return RunState(
-        walk,
-        int(data["number"]),
-        int(data["begun"]),
-        int(data["transitions"]),
-        float(data["likelihood"]),
-        _number(data["value"]),
-        int(data["since"]),
-        worst,
-        float(data["level"]),
-    )
-
-
-def _finite(value: float) -> Any:
-    return None if math.isnan(value) else value
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
+    return monitor.detector.load(data, monitor.abstraction.vocabulary)
 
 
 def properties_data(state: MonitorState) -> list[Any]:

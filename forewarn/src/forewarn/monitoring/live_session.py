@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec
     from forewarn.messages.definitions import MessageType
     from forewarn.models.counts import CountModel
-    from forewarn.monitoring.live_anomaly import Detector
     from forewarn.monitoring.property_step import PropertyState
+    from forewarn.monitoring.run_anomaly import Detector
     from forewarn.monitoring.step import Monitor, MonitorState
     from forewarn.signals.clock import Payload
     from forewarn.signals.feed import Reader

@@ -12,8 +12,8 @@ from forewarn.logic.problems import all_problems
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.counts import CountModel
 from forewarn.models.file import load_model
-from forewarn.monitoring.anomaly_section import open_detector
 from forewarn.monitoring.build import build_monitor, compile_for
+from forewarn.monitoring.run_anomaly import open_detector
 
 if TYPE_CHECKING:
     from forewarn.monitoring.step import Monitor

@@ -22,13 +22,12 @@ import zstandard
 from forewarn.messages.definitions import MessageType, installed_message_type
 from forewarn.models.counts import CountModel
 from forewarn.models.file import dump_model
-from forewarn.monitoring.anomaly_section import pack_detector
 from forewarn.monitoring.carried import PackedTables, TablePacker, tables_of
 from forewarn.monitoring.session_events import Beginning, Event, Start, encode
 from forewarn.recordings.writing import RecordingWriter
 
 if TYPE_CHECKING:
-    from forewarn.monitoring.live_anomaly import Detector
+    from forewarn.monitoring.run_anomaly import Detector
     from forewarn.monitoring.step import Monitor
     from forewarn.states.interface import Observed
 
@@ -153,7 +152,7 @@ class RecordWriter:
             self._writer.attach(name, content, "text/plain")
         if detector is not None:
             self._types[names.anomaly] = installed_message_type(ANOMALY_TYPE)
-            packed = _packed(pack_detector(detector))
+            packed = _packed(detector.pack())
             self._writer.attach(ANOMALY_NAME, packed, "application/zstd")
 
     @property

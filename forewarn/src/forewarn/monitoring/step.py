@@ -22,7 +22,7 @@ from forewarn.states.fresh import clear_ways
 if TYPE_CHECKING:
     from forewarn.checking.shield import ShieldTable
     from forewarn.config.file import MonitorSpec
-    from forewarn.monitoring.live_anomaly import Detector, RunState
+    from forewarn.monitoring.run_anomaly import Detector, RunState
     from forewarn.monitoring.tables import CompiledProperty, LoadedModel
     from forewarn.signals.clock import Clock
     from forewarn.states.abstraction import Abstraction, Past

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from forewarn.monitoring.breach import Broken
 
 if TYPE_CHECKING:
-    from forewarn.monitoring.live_anomaly import AnomalyRow
     from forewarn.monitoring.policy import Level
+    from forewarn.monitoring.run_anomaly import AnomalyRow
     from forewarn.signals.snapshots import Failure, StaleSignal
     from forewarn.states.interface import Observed
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from forewarn.monitoring.intervention import reason_of
-from forewarn.monitoring.live_anomaly import in_words
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import compared
+from forewarn.monitoring.run_anomaly import in_words
 from forewarn.signals.clock import NANOSECONDS, Clock
 
 if TYPE_CHECKING:

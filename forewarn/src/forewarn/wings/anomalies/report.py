@@ -7,13 +7,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forewarn.assessment.drift import Drift
-from forewarn.assessment.judged_runs import STEP_COLUMNS, JudgedRun, name_of, step_cells, value_name
 from forewarn.logic.specification import CompiledSpec
-from forewarn.monitoring.anomalies import Calibration
 from forewarn.reports.page import Part, absent, assembled, escape, label, part, plot, table
 from forewarn.reports.palette import COLOURS, axis, base_layout
 from forewarn.reports.thinning import extremes
+from forewarn.wings.anomalies.calibration import Calibration
+from forewarn.wings.anomalies.drift import Drift
+from forewarn.wings.anomalies.judged_runs import (
+    STEP_COLUMNS,
+    JudgedRun,
+    name_of,
+    step_cells,
+    value_name,
+)
 
 MOST_RUNS, MOST_POINTS, MOST_DRAWN = 40, 4_000, 5_000
 STILL_SHOWN = 3

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from forewarn.learning.transitions import Transition
+from forewarn.cli.fleet import Readers
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.counts import END_LABEL
-from forewarn.monitoring.anomalies import Calibration, Finding
-from forewarn.monitoring.surprise import Expected, Predictor
+from forewarn.wings.anomalies.calibration import Calibration, Finding
+from forewarn.wings.anomalies.drift import Drift, find_drift, sequential_p
+from forewarn.wings.anomalies.surprise import Expected, Predictor, What
+from forewarn.wings.anomalies.transitions import Transition, transitions_of
 
+TOP = 3
+"""Surprising steps that are listed of a run."""
+DRIFT_RUNS = 20
+"""Runs from which on drift can be told."""
 STEP_COLUMNS = (">time", "state", "action", "then", ">surprise", ">p", "expected")
 
 
@@ -44,6 +51,35 @@ def judge_run(run: Run, predictor: Predictor, calibration: Calibration, top: int
         for i, p in zip(worst, p_values, strict=True)
     ]
     return JudgedRun(run, finding, steps)
+
+
+def read_surprises(
+    paths: Sequence[Path],
+    compiled: CompiledSpec,
+    predictor: Predictor,
+    statistic: What,
+    readers: Readers,
+) -> list[Run]:
+    """Return the runs of recordings, each with the surprise of its steps, with a bar."""
+    runs: list[Run] = []
+    read = readers.read(paths, transitions_of, compiled, readers.allow_missing)
+    for path, (episodes, digest) in read:
+        for number, transitions in enumerate(episodes or [[]], 1):
+            name = f"{path}, episode {number}" if len(episodes) > 1 else str(path)
+            surprises = [predictor.surprise(one).of(statistic) for one in transitions]
+            runs.append(Run(name, digest, transitions, surprises, str(path)))
+    return runs
+
+
+def drift_of(
+    judged: Sequence[JudgedRun], calibration: Calibration, predictor: Predictor
+) -> Drift | None:
+    """Return whether runs drift; None if they are too few to say."""
+    if len(judged) < DRIFT_RUNS:
+        return None
+    scores = [calibration.score(one.run.surprises) for one in judged]
+    seed = int(predictor.digest[:16], 16)
+    return find_drift(sequential_p(calibration.scores, scores, seed), calibration.alpha)
 
 
 def name_of(compiled: CompiledSpec, state: int) -> str:

@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from forewarn.assessment.drift import Drift, find_drift, sequential_p
-from forewarn.assessment.judged_runs import JudgedRun, Run, judge_run
-from forewarn.cli.anomaly_output import anomaly_record, print_anomalies
 from forewarn.cli.common import (
     add_allow_missing,
     add_config,
@@ -27,22 +24,24 @@ from forewarn.cli.train_test_separation import without_known
 from forewarn.errors import ConfigError, ModelError, RecordingError, located
 from forewarn.files.outputs import check_output
 from forewarn.learning.copies import Copies
-from forewarn.learning.transitions import transitions_of
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.counts import CountModel
 from forewarn.models.file import check_replaceable
-from forewarn.monitoring.anomalies import (
+from forewarn.monitoring.loading import load_fitting
+from forewarn.monitoring.model_fit import check_model
+from forewarn.recordings.given import existing_recordings
+from forewarn.recordings.runs import trace_of
+from forewarn.wings.anomalies.calibration import (
     RULES,
     Calibration,
     Rule,
     calibrate,
 )
-from forewarn.monitoring.anomaly_file import FORMAT, load_calibration, save_calibration
-from forewarn.monitoring.loading import load_fitting
-from forewarn.monitoring.model_fit import check_model
-from forewarn.monitoring.surprise import WHATS, Predictor, What, predictor_of
-from forewarn.recordings.given import existing_recordings
-from forewarn.recordings.runs import trace_of
+from forewarn.wings.anomalies.calibration_file import FORMAT, load_calibration, save_calibration
+from forewarn.wings.anomalies.drift import Drift
+from forewarn.wings.anomalies.judged_runs import TOP, Run, drift_of, judge_run, read_surprises
+from forewarn.wings.anomalies.output import anomaly_record, print_anomalies
+from forewarn.wings.anomalies.surprise import WHATS, Predictor, What, predictor_of
 
 DESCRIPTION = """\
 Tell which runs are unlike normal ones: how surprising each transition is (the negative logarithm
@@ -60,7 +59,7 @@ examples: forewarn anomalies today/ -c monitor.yaml -m model.json --calibrate no
           forewarn anomalies today/ -c monitor.yaml --calibrate normal/ --statistic both --test
           prefix"""
 
-ALPHA, EVERY, DRIFT_RUNS, TOP = 0.05, 10, 20, 3
+ALPHA, EVERY = 0.05, 10
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,7 @@ def run(options: Options, output: Output) -> int:
     drift = drift_of(judged, found, predictor)
     print_anomalies(judged, found, drift, compiled, output)
     if options.report is not None:
-        from forewarn.reports.surprise import Surprise, surprise_page
+        from forewarn.wings.anomalies.report import Surprise, surprise_page
 
         page = surprise_page(Surprise(judged, found, drift), compiled)
         write_report(options.report, page, output)
@@ -261,35 +260,6 @@ def _without_copies(runs: Sequence[Run], output: Output) -> list[Run]:
     if remark := copies.remark():
         output.warn(remark)
     return found
-
-
-def read_surprises(
-    paths: Sequence[Path],
-    compiled: CompiledSpec,
-    predictor: Predictor,
-    statistic: What,
-    readers: Readers,
-) -> list[Run]:
-    """Return the runs of recordings, each with the surprise of its steps, with a bar."""
-    runs: list[Run] = []
-    read = readers.read(paths, transitions_of, compiled, readers.allow_missing)
-    for path, (episodes, digest) in read:
-        for number, transitions in enumerate(episodes or [[]], 1):
-            name = f"{path}, episode {number}" if len(episodes) > 1 else str(path)
-            surprises = [predictor.surprise(one).of(statistic) for one in transitions]
-            runs.append(Run(name, digest, transitions, surprises, str(path)))
-    return runs
-
-
-def drift_of(
-    judged: Sequence[JudgedRun], calibration: Calibration, predictor: Predictor
-) -> Drift | None:
-    """Return whether runs drift; None if they are too few to say."""
-    if len(judged) < DRIFT_RUNS:
-        return None
-    scores = [calibration.score(one.run.surprises) for one in judged]
-    seed = int(predictor.digest[:16], 16)
-    return find_drift(sequential_p(calibration.scores, scores, seed), calibration.alpha)
 
 
 def _drifts(drift: Drift | None) -> bool:

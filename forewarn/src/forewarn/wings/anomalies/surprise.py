@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from forewarn.errors import ModelError
 
 if TYPE_CHECKING:
-    from forewarn.learning.transitions import Transition
     from forewarn.models.counts import CountModel
+    from forewarn.wings.anomalies.transitions import Transition
 
 What = Literal["outcome", "choice", "both", "state"]
 WHATS: tuple[What, ...] = get_args(What)

@@ -14,15 +14,15 @@ from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError
 from forewarn.learning.counting import TransitionCounter, build_model
-from forewarn.learning.transitions import Transition
 from forewarn.logic.specification import compile_spec
 from forewarn.models.counts import CountModel
-from forewarn.monitoring.anomalies import LIVE_RULES, Rule, calibrate
-from forewarn.monitoring.anomaly_section import need_live_actions
-from forewarn.monitoring.live_anomaly import AnomalyRow, Detector, RunState, RunVerdict, in_words
 from forewarn.monitoring.live_session import LiveSession
-from forewarn.monitoring.surprise import Predictor, predictor_of
+from forewarn.monitoring.run_anomaly import AnomalyRow, RunVerdict, in_words, need_live_actions
 from forewarn.states.interface import terminal_code
+from forewarn.wings.anomalies.calibration import LIVE_RULES, Rule, calibrate
+from forewarn.wings.anomalies.live import Detector, RunState
+from forewarn.wings.anomalies.surprise import Predictor, predictor_of
+from forewarn.wings.anomalies.transitions import Transition
 
 TEXT = """
 rate: 10

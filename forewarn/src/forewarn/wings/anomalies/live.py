@@ -8,85 +8,28 @@ and has the same numbers as `forewarn anomalies` finds when the run is over.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from forewarn.learning.transitions import Transition, Walk
-from forewarn.monitoring.anomalies import PROMISING, Calibration
+from forewarn.models.file import dump_model
+from forewarn.monitoring.run_anomaly import (
+    NAN,
+    NO_STEP,
+    AnomalyRow,
+    RunVerdict,
+    SurprisingStep,
+)
+from forewarn.wings.anomalies.calibration import PROMISING, Calibration
+from forewarn.wings.anomalies.calibration_file import dump_calibration
+from forewarn.wings.anomalies.transitions import Transition, Walk
 
 if TYPE_CHECKING:
-    from forewarn.monitoring.surprise import Predictor
-    from forewarn.states.interface import Observed
-
-NAN = math.nan
-
-
-class RunVerdict(IntEnum):
-    """What is said of the present run."""
-
-    NOT_JUDGED = 0
-    NORMAL = 1
-    ANOMALOUS = 2
-
-
-class SurprisingStep(NamedTuple):
-    """The fields of a Surprise message, in its order; see there for meanings and units."""
-
-    tick: int = -1
-    state: str = ""
-    action: str = ""
-    following: str = ""
-    surprise: float = NAN
-    p_value: float = NAN
-    part: str = ""
-    expected: tuple[str, ...] = ()
-    expected_probabilities: tuple[float, ...] = ()
-
-
-class AnomalyRow(NamedTuple):
-    """The fields of an Anomaly message, in its order; see there for meanings and units."""
-
-    tick: int
-    verdict: int
-    run: int
-    transitions: int
-    value: float
-    limit: float
-    p_value: float
-    false_alarm_rate: float
-    since: int
-    test: str
-    statistic: str
-    normal_runs: int
-    step: SurprisingStep
-    worst: SurprisingStep
-
-
-NO_STEP = SurprisingStep()
-
-
-def in_words(row: AnomalyRow) -> str:
-    """Return what is said of a run, in one sentence for people."""
-    worst = row.worst
-    if row.verdict == RunVerdict.NOT_JUDGED:
-        return f"run {row.run}: no transition between known states yet"
-    sure = f"p = {row.p_value:.3g}"
-    if math.isnan(row.p_value):
-        sure = f"{row.value:.3g} against {row.limit:.3g}"
-    judged = "anomalous" if row.verdict == RunVerdict.ANOMALOUS else "like normal ones"
-    done = f", {worst.action!r}" if worst.action else ""
-    likeliest = ", ".join(
-        f"{name} {share:.0%}"
-        for name, share in zip(worst.expected, worst.expected_probabilities, strict=True)
-    )
-    return (
-        f"run {row.run}: {judged} ({row.test}, {sure}); most surprising: "
-        f"{worst.state!r}{done}, then {worst.following!r} (p = {worst.p_value:.3g}), "
-        f"expected {worst.part}: {likeliest}"
-    )
+    from forewarn.states.interface import Observed, StateSpace
+    from forewarn.wings.anomalies.surprise import Predictor
 
 
 class RunState(NamedTuple):
@@ -151,6 +94,19 @@ class Detector:
     def digest(self) -> str:
         """Return a digest of all that gives the state of a run its meaning."""
         return hashlib.sha256(repr((self.calibration, self.longest)).encode()).hexdigest()
+
+    @property
+    def needs_actions(self) -> bool:
+        """Tell whether surprise rests on actions."""
+        return bool(self.predictor.choices or self.predictor.outcomes)
+
+    def pack(self) -> bytes:
+        """Return the calibration and its model as one text, for a record."""
+        content = {
+            "calibration": dump_calibration(self.calibration),
+            "model": dump_model(self.predictor.model),
+        }
+        return json.dumps(content).encode()
 
     def enter(
         self, before: RunState | None, tick: int, observation: Observed, action: str | None
@@ -222,3 +178,52 @@ class Detector:
             step,
             run.worst,
         )
+
+    def dump(self, run: RunState) -> dict[str, Any]:
+        """Return how far a run is, as plain data."""
+        worst = run.worst
+        step = worst._replace(surprise=_finite(worst.surprise), p_value=_finite(worst.p_value))
+        return {
+            "judged_by": self.digest,
+            **run._asdict(),
+            "walk": list(run.walk),
+            "value": _finite(run.value),
+            "worst": list(step),
+        }
+
+    def load(self, data: Mapping[str, Any], states: StateSpace) -> RunState | None:
+        """Return what `dump` was given, None if another calibration judged that run.
+
+        Raises ValueError, TypeError or KeyError if it makes no sense.
+        """
+        if data["judged_by"] != self.digest:
+            return None
+        walk = Walk(*data["walk"])
+        if walk.state is not None:
+            states.name(walk.state)  # it raises if there is no such state
+        step = SurprisingStep(*data["worst"])
+        worst = step._replace(
+            surprise=_number(step.surprise),
+            p_value=_number(step.p_value),
+            expected=tuple(map(str, step.expected)),
+            expected_probabilities=tuple(map(float, step.expected_probabilities)),
+        )
+        return RunState(
+            walk,
+            int(data["number"]),
+            int(data["begun"]),
+            int(data["transitions"]),
+            float(data["likelihood"]),
+            _number(data["value"]),
+            int(data["since"]),
+            worst,
+            float(data["level"]),
+        )
+
+
+def _finite(value: float) -> Any:
+    return None if math.isnan(value) else value
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from forewarn.errors import RecordingError
-from forewarn.monitoring.step_evidence import StepShares, conformal_p, cusum, evidence
+from forewarn.wings.anomalies.step_evidence import StepShares, conformal_p, cusum, evidence
 
 if TYPE_CHECKING:
-    from forewarn.monitoring.surprise import What
+    from forewarn.wings.anomalies.surprise import What
 
 Floats = NDArray[np.float64]
 Rule = Literal["conformal", "prefix", "cusum", "normal", "quantile", "checkpoints"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,22 +9,22 @@ from typing import TYPE_CHECKING
 from forewarn.errors import ConfigError, InputError
 from forewarn.models.checked_json import Reader, parse_json
 from forewarn.models.counts import CountModel
-from forewarn.models.file import dump_model, parse_model
-from forewarn.monitoring.anomalies import LIVE_RULES, Calibration
-from forewarn.monitoring.anomaly_file import (
+from forewarn.models.file import parse_model
+from forewarn.wings.anomalies.calibration import LIVE_RULES, Calibration
+from forewarn.wings.anomalies.calibration_file import (
     check_calibration,
-    dump_calibration,
     load_calibration,
 )
-from forewarn.monitoring.live_anomaly import Detector
-from forewarn.monitoring.surprise import Predictor, predictor_of
+from forewarn.wings.anomalies.live import Detector
+from forewarn.wings.anomalies.surprise import Predictor, predictor_of
 
 if TYPE_CHECKING:
     from forewarn.logic.specification import CompiledSpec
+    from forewarn.wings.anomalies.section import AnomalySpec
 
 
-def open_detector(compiled: CompiledSpec, model: CountModel | None) -> Detector | None:
-    """Return what judges runs by the file that a monitor file names; None if it names none.
+def open_detector(compiled: CompiledSpec, model: CountModel | None) -> Detector:
+    """Return what judges runs by the file that the section names.
 
     Raises
     ------
@@ -33,9 +32,7 @@ def open_detector(compiled: CompiledSpec, model: CountModel | None) -> Detector 
         If there is no model, the file cannot be read or belongs to another model, or rule and
         alpha do not suit it.
     """
-    section = compiled.spec.anomaly
-    if section is None:
-        return None
+    section: AnomalySpec = compiled.spec.anomaly
     if model is None:
         raise ConfigError(
             "surprise needs a model of normal runs, and there is none",
@@ -50,8 +47,8 @@ def open_detector(compiled: CompiledSpec, model: CountModel | None) -> Detector 
 
 
 def _detector(compiled: CompiledSpec, predictor: Predictor, found: Calibration) -> Detector:
-    section, clock = compiled.spec.anomaly, compiled.abstraction.clock
-    assert section is not None
+    section: AnomalySpec = compiled.spec.anomaly
+    clock = compiled.abstraction.clock
     test, alpha = section.test or found.test, section.alpha or found.alpha
     if test not in LIVE_RULES:
         raise ConfigError(
@@ -67,28 +64,6 @@ def _detector(compiled: CompiledSpec, predictor: Predictor, found: Calibration) 
         raise error.located(file=compiled.spec.file, key=key) from error
     longest = None if math.isinf(section.run) else clock.at_least(section.run)
     return Detector(predictor, calibration, longest)
-
-
-def need_live_actions(compiled: CompiledSpec, detector: Detector | None) -> None:
-    """Raise ConfigError if surprise rests on actions that only the lines of a trace can name."""
-    if detector is None or compiled.abstraction.action is not None:
-        return
-    if detector.predictor.choices or detector.predictor.outcomes:
-        raise ConfigError(
-            "normal runs were calibrated with actions, and nothing names them live",
-            file=compiled.spec.file,
-            key="action",
-            accepted="an expression with the name of what is done, learned and calibrated with",
-        )
-
-
-def pack_detector(detector: Detector) -> bytes:
-    """Return the calibration and its model as one text, for a record."""
-    content = {
-        "calibration": dump_calibration(detector.calibration),
-        "model": dump_model(detector.predictor.model),
-    }
-    return json.dumps(content).encode()
 
 
 def unpack_detector(compiled: CompiledSpec, packed: bytes) -> Detector:

@@ -10,8 +10,8 @@ from typing import Any
 from forewarn.errors import ModelError, located
 from forewarn.files.outputs import write_output
 from forewarn.models.checked_json import Reader, read_json
-from forewarn.monitoring.anomalies import RULES, Calibration, Checkpoint
-from forewarn.monitoring.surprise import WHATS
+from forewarn.wings.anomalies.calibration import RULES, Calibration, Checkpoint
+from forewarn.wings.anomalies.surprise import WHATS
 
 FORMAT = "forewarn-anomalies"
 VERSION = 2

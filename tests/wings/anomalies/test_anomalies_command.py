@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.cli.main import main
-from forewarn.monitoring.anomalies import RULES
+from forewarn.wings.anomalies.calibration import RULES
 
 SPEC = """\
 version: 1

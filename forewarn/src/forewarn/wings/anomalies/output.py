@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from forewarn.assessment.drift import Drift
-from forewarn.assessment.judged_runs import STEP_COLUMNS, JudgedRun, name_of, step_cells, value_name
 from forewarn.cli.output import Output
 from forewarn.errors import plural
 from forewarn.logic.specification import CompiledSpec
-from forewarn.monitoring.anomalies import Calibration
-from forewarn.monitoring.surprise import Predictor
+from forewarn.wings.anomalies.calibration import Calibration
+from forewarn.wings.anomalies.drift import Drift
+from forewarn.wings.anomalies.judged_runs import (
+    STEP_COLUMNS,
+    JudgedRun,
+    name_of,
+    step_cells,
+    value_name,
+)
+from forewarn.wings.anomalies.surprise import Predictor
 
 
 def print_anomalies(

@@ -15,12 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
-from forewarn.assessment.drift import find_drift, sequential_p
 from forewarn.errors import ModelError, RecordingError
-from forewarn.learning.transitions import Transition
 from forewarn.models.counts import CountModel
 from forewarn.models.process import Step, ordered
-from forewarn.monitoring.anomalies import (
+from forewarn.states.vocabulary import Vocabulary
+from forewarn.wings.anomalies.calibration import (
     PROMISING,
     RULES,
     Calibration,
@@ -29,10 +28,11 @@ from forewarn.monitoring.anomalies import (
     find_checkpoints,
     least_runs,
 )
-from forewarn.monitoring.anomaly_file import load_calibration, save_calibration
-from forewarn.monitoring.step_evidence import conformal_p
-from forewarn.monitoring.surprise import WHATS, Predictor, Surprise, predictor_of
-from forewarn.states.vocabulary import Vocabulary
+from forewarn.wings.anomalies.calibration_file import load_calibration, save_calibration
+from forewarn.wings.anomalies.drift import find_drift, sequential_p
+from forewarn.wings.anomalies.step_evidence import conformal_p
+from forewarn.wings.anomalies.surprise import WHATS, Predictor, Surprise, predictor_of
+from forewarn.wings.anomalies.transitions import Transition
 
 ACTIONS = ("read", "write")
 STATES = (0, 1, 2, 3)

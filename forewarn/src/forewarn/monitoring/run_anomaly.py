@@ -1,0 +1,156 @@
+"""What is said of the present run at each tick, and what says it: the wing `anomalies`.
+
+A monitor whose file has the section ``anomaly`` has a detector. It is made by the wing, and what it
+says is a part of the verdict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from forewarn.errors import ConfigError
+from forewarn.registry import part
+
+if TYPE_CHECKING:
+    from forewarn.logic.specification import CompiledSpec
+    from forewarn.models.counts import CountModel
+    from forewarn.states.interface import Observed, StateSpace
+
+NAN = math.nan
+
+
+class RunVerdict(IntEnum):
+    """What is said of the present run."""
+
+    NOT_JUDGED = 0
+    NORMAL = 1
+    ANOMALOUS = 2
+
+
+class SurprisingStep(NamedTuple):
+    """The fields of a Surprise message, in its order; see there for meanings and units."""
+
+    tick: int = -1
+    state: str = ""
+    action: str = ""
+    following: str = ""
+    surprise: float = NAN
+    p_value: float = NAN
+    part: str = ""
+    expected: tuple[str, ...] = ()
+    expected_probabilities: tuple[float, ...] = ()
+
+
+class AnomalyRow(NamedTuple):
+    """The fields of an Anomaly message, in its order; see there for meanings and units."""
+
+    tick: int
+    verdict: int
+    run: int
+    transitions: int
+    value: float
+    limit: float
+    p_value: float
+    false_alarm_rate: float
+    since: int
+    test: str
+    statistic: str
+    normal_runs: int
+    step: SurprisingStep
+    worst: SurprisingStep
+
+
+NO_STEP = SurprisingStep()
+
+
+def in_words(row: AnomalyRow) -> str:
+    """Return what is said of a run, in one sentence for people."""
+    worst = row.worst
+    if row.verdict == RunVerdict.NOT_JUDGED:
+        return f"run {row.run}: no transition between known states yet"
+    sure = f"p = {row.p_value:.3g}"
+    if math.isnan(row.p_value):
+        sure = f"{row.value:.3g} against {row.limit:.3g}"
+    judged = "anomalous" if row.verdict == RunVerdict.ANOMALOUS else "like normal ones"
+    done = f", {worst.action!r}" if worst.action else ""
+    likeliest = ", ".join(
+        f"{name} {share:.0%}"
+        for name, share in zip(worst.expected, worst.expected_probabilities, strict=True)
+    )
+    return (
+        f"run {row.run}: {judged} ({row.test}, {sure}); most surprising: "
+        f"{worst.state!r}{done}, then {worst.following!r} (p = {worst.p_value:.3g}), "
+        f"expected {worst.part}: {likeliest}"
+    )
+
+
+class RunState(Protocol):
+    """What is remembered of the present run."""
+
+    def broken(self) -> RunState:
+        """Return the state when an intervention shapes what follows: that is no surprise."""
+
+
+class Detector(Protocol):
+    """Judges runs while they last."""
+
+    @property
+    def needs_actions(self) -> bool:
+        """Tell whether surprise rests on actions."""
+
+    def enter(
+        self, before: Any, tick: int, observation: Observed, action: str | None
+    ) -> tuple[RunState, AnomalyRow]:
+        """Take in a tick; `before` is the state after the last one, None at the beginning."""
+
+    def pack(self) -> bytes:
+        """Return all that it rests on, for a record."""
+
+    def dump(self, run: Any) -> dict[str, Any]:
+        """Return how far a run is, as plain data."""
+
+    def load(self, data: Mapping[str, Any], states: StateSpace) -> RunState | None:
+        """Return what `dump` was given, None if another detector judged that run.
+
+        Raises ValueError, TypeError or KeyError if it makes no sense.
+        """
+
+
+def open_detector(compiled: CompiledSpec, model: CountModel | None) -> Detector | None:
+    """Return what judges runs by the file that a monitor file names; None if it names none.
+
+    Raises
+    ------
+    InputError
+        If there is no model, the file cannot be read or belongs to another model, or test and
+        alpha do not suit it.
+    """
+    if compiled.spec.anomaly is None:
+        return None
+    found: Detector = _opening().open_detector(compiled, model)
+    return found
+
+
+def unpack_detector(compiled: CompiledSpec, packed: bytes) -> Detector:
+    """Return the detector of a record; raises InputError."""
+    found: Detector = _opening().unpack_detector(compiled, packed)
+    return found
+
+
+def _opening() -> Any:
+    return part("anomalies", "opening", "the section anomaly")
+
+
+def need_live_actions(compiled: CompiledSpec, detector: Detector | None) -> None:
+    """Raise ConfigError if surprise rests on actions that only the lines of a trace can name."""
+    if detector is None or compiled.abstraction.action is not None or not detector.needs_actions:
+        return
+    raise ConfigError(
+        "normal runs were calibrated with actions, and nothing names them live",
+        file=compiled.spec.file,
+        key="action",
+        accepted="an expression with the name of what is done, learned and calibrated with",
+    )
