@@ -19,10 +19,10 @@ from forewarn.registry import ACTUATORS, extension, extensions
 
 PACKAGE = '''
 """A package of somebody else."""
-import argparse
 from dataclasses import dataclass
 
 import zones
+from forewarn.cli.options import argument
 from forewarn.config.fields import Section
 
 KIND = zones.KIND
@@ -36,13 +36,9 @@ INTERFACES = ()
 DESCRIPTION, EPILOG = "Say hello.", ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
-    whom: str
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("whom")
+    whom: str = argument("who is greeted", "WHOM")
 
 
 def run(options: Options, output) -> int:

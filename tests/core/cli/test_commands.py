@@ -99,7 +99,7 @@ def test_all_options_of_all_commands_explain_themselves() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [["lern"], ["learn"], ["replay", "x"], ["learn", "x", "-c", "y", "-o", "z", "-j", "-1"],
-     ["init", "x", "-o", "y", "--rate", "0"], ["explain", "a", "--dot", "--mermaid"],
+     ["init", "x", "-o", "y", "--rate", "0"], ["explain", "a", "--draw", "svg"],
      ["inspect", "m", "--top", "-3"]],
 )  # fmt: skip
 def test_wrong_usage_exits_with_2_and_says_how(forewarn: Run, arguments: list[str]) -> None:
@@ -486,7 +486,7 @@ def test_explain_says_what_is_monitored(forewarn: Run, corridor_run: Any) -> Non
     assert result.code == 0
     assert "within 2 s" in result.out
     assert "22 states" in result.out
-    assert forewarn("explain", "always(not near)", "--dot").out.startswith("digraph")
+    assert forewarn("explain", "always(not near)", "--draw", "dot").out.startswith("digraph")
     of_file = forewarn("explain", "-c", corridor_run.config, "--json")
     assert set(json.loads(of_file.out)) == {"slow_down", "no_contact"}
 

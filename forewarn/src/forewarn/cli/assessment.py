@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from forewarn.assessment.sufficiency import Requirement, Sufficiency
 from forewarn.checking.sensitivity import EstimatorRisk
 from forewarn.cli.common import probability
+from forewarn.cli.options import option
 from forewarn.cli.output import Output
 from forewarn.errors import plural
 from forewarn.learning.coverage import DELTA, EPSILON, Coverage
@@ -23,22 +24,20 @@ from forewarn.signals.clock_kinds import clock_of
 LISTED = 10
 
 
-def add_requirement(parser: argparse.ArgumentParser) -> None:
-    """Add ``--epsilon``, ``--delta`` and ``--per-transition``."""
-    for name, default, text in (
-        ("--epsilon", EPSILON, "error that is allowed to the risk"),
-        ("--delta", DELTA, "probability with which that may be exceeded"),
-    ):
-        parser.add_argument(
-            name,
-            type=probability,
-            metavar="P",
-            help=f"coverage: {text} (default: {default:g})",
-        )
-    parser.add_argument(
-        "--per-transition",
-        action="store_true",
-        help="coverage: allow the error to each transition probability, not to the risk",
+@dataclass(frozen=True, kw_only=True)
+class RequirementOptions:
+    """How much error of how probable a kind makes a state covered."""
+
+    epsilon: float | None = option(
+        f"coverage: error that is allowed to the risk (default: {EPSILON:g})", "P", of=probability
+    )
+    delta: float | None = option(
+        f"coverage: probability with which that may be exceeded (default: {DELTA:g})",
+        "P",
+        of=probability,
+    )
+    per_transition: bool = option(
+        "coverage: allow the error to each transition probability, not to the risk"
     )
 
 

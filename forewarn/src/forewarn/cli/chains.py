@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from forewarn.cli.options import option
 from forewarn.errors import InputError
 from forewarn.models.chain import Chain
 from forewarn.models.counts import CountModel
@@ -14,13 +15,9 @@ from forewarn.models.estimation import estimate_chain, valid_successors
 MAX_TRANSITIONS = 20_000_000
 
 
-def add_unsmoothed(parser: argparse.ArgumentParser) -> None:
-    """Add ``--unsmoothed``."""
-    parser.add_argument(
-        "--unsmoothed",
-        action="store_true",
-        help="leave smoothing out: only transitions that were counted (maximum likelihood)",
-    )
+def unsmoothed_option() -> Any:
+    """Declare ``--unsmoothed``."""
+    return option("leave smoothing out: only transitions that were counted (maximum likelihood)")
 
 
 def chain_of(model: CountModel, file: Path, unsmoothed: bool) -> Chain:

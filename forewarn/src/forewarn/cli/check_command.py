@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import textwrap
 from dataclasses import dataclass, replace
@@ -25,8 +24,15 @@ from forewarn.checking.process_query import (
 from forewarn.checking.sound import CONFIDENCE
 from forewarn.checking.storm import QueryResult, check_query
 from forewarn.checking.storm_api import Storm
-from forewarn.cli.chains import add_unsmoothed, chain_of
-from forewarn.cli.common import add_config, add_report, add_top, storm_speaks, write_report
+from forewarn.cli.chains import chain_of, unsmoothed_option
+from forewarn.cli.common import (
+    config_option,
+    report_option,
+    storm_speaks,
+    top_option,
+    write_report,
+)
+from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
 from forewarn.cli.process_answers import (
     evidence_record,
@@ -77,18 +83,22 @@ SHOWN = 40
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """The arguments of ``check``."""
 
-    model: Path
-    queries: list[str]
-    config: Path | None
-    top: int
-    unsmoothed: bool
-    confidence: float
-    grown: bool
-    report: Path | None
+    model: Path = argument("the model file", "MODEL")
+    queries: list[str] = argument("a PCTL or CTL formula, or with -c a property", "QUERY")
+    config: Path | None = config_option("the monitor file, for its names", required=False)
+    top: int = top_option()
+    unsmoothed: bool = unsmoothed_option()
+    confidence: float = option(
+        "of the bounds of Pmax and Pmin, between 0 and 1", "P", of=float, default=CONFIDENCE
+    )
+    grown: bool = option(
+        "the states were learned from the traces that the model counts: bounds are not sound"
+    )
+    report: Path | None = report_option()
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,30 +121,6 @@ class CheckedQuery:
     def is_truth(self) -> bool:
         """Whether the query is a formula that holds or does not."""
         return self.result.values.dtype == bool
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="the model file")
-    parser.add_argument(
-        "queries", nargs="+", metavar="QUERY", help="a PCTL or CTL formula, or with -c a property"
-    )
-    add_config(parser, "the monitor file, for its names", required=False)
-    add_top(parser)
-    add_unsmoothed(parser)
-    parser.add_argument(
-        "--confidence",
-        type=float,
-        default=CONFIDENCE,
-        metavar="P",
-        help=f"of the bounds of Pmax and Pmin, between 0 and 1 (default: {CONFIDENCE})",
-    )
-    parser.add_argument(
-        "--grown",
-        action="store_true",
-        help="the states were learned from the traces that the model counts: bounds are not sound",
-    )
-    add_report(parser)
 
 
 def run(options: Options, output: Output) -> int:

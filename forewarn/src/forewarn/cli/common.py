@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
 from forewarn.config.fields import LARGEST, RATES, Rate
 from forewarn.errors import InputError
@@ -27,11 +28,9 @@ RECORDINGS_HELP = (
 )
 
 
-def add_recordings(parser: argparse.ArgumentParser) -> None:
-    """Add the positional recordings."""
-    parser.add_argument(
-        "recordings", nargs="+", type=recording_path, metavar="BAG", help=RECORDINGS_HELP
-    )
+def recordings_argument() -> Any:
+    """Declare the positional recordings."""
+    return argument(RECORDINGS_HELP, "BAG", of=recording_path)
 
 
 def recording_path(text: str) -> Path:
@@ -42,24 +41,20 @@ def recording_path(text: str) -> Path:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def add_config(
-    parser: argparse.ArgumentParser, text: str = "the monitor file", *, required: bool = True
-) -> None:
-    """Add ``-c``."""
-    parser.add_argument("-c", "--config", type=Path, required=required, metavar="FILE", help=text)
+def config_option(text: str = "the monitor file", *, required: bool = True) -> Any:
+    """Declare ``-c``."""
+    return option(text, "FILE", "-c", required=required)
 
 
-def add_output(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add ``-o``, which has to be given."""
-    text = f"the {what} file to write"
-    if what == "model":
-        text += "; packed by gzip if its name ends with .gz"
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=text)
+def output_option(what: str) -> Any:
+    """Declare ``-o``, which has to be given."""
+    packed = "; packed by gzip if its name ends with .gz" if what == "model" else ""
+    return option(f"the {what} file to write{packed}", "FILE", "-o", required=True)
 
 
-def add_report(parser: argparse.ArgumentParser) -> None:
-    """Add ``--report``."""
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write an HTML report")
+def report_option() -> Any:
+    """Declare ``--report``."""
+    return option("write an HTML report", "FILE")
 
 
 def write_report(path: Path, page: str, output: Output, what: str = "report") -> None:
@@ -68,77 +63,47 @@ def write_report(path: Path, page: str, output: Output, what: str = "report") ->
     output.note(f"{what}: {path}")
 
 
-def add_plot(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add ``--plot``."""
-    text = f"write the {what} as an HTML page"
-    parser.add_argument("--plot", type=Path, metavar="FILE", help=text)
+def plot_option(what: str) -> Any:
+    """Declare ``--plot``."""
+    return option(f"write the {what} as an HTML page", "FILE")
 
 
-def add_properties(parser: argparse.ArgumentParser, verb: str) -> None:
-    """Add ``--property``, which may be repeated."""
-    parser.add_argument(
-        "--property",
-        dest="properties",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help=f"{verb} this property only (may be repeated)",
-    )
+def properties_option(verb: str) -> Any:
+    """Declare ``--property``, which may be repeated."""
+    return option(f"{verb} this property only (may be repeated)", "NAME", "--property")
 
 
-def add_alert_share(parser: argparse.ArgumentParser) -> None:
-    """Add ``--alert-share``."""
-    parser.add_argument(
-        "--alert-share",
-        type=probability,
-        default=0.1,
-        metavar="S",
-        help="share of the time that may be spent in alert, false or not (0.1)",
-    )
+def alert_share_option() -> Any:
+    """Declare ``--alert-share``."""
+    text = "share of the time that may be spent in alert, false or not"
+    return option(text, "S", of=probability, default=0.1)
 
 
-def add_folds(parser: argparse.ArgumentParser, text: str, default: int | None = None) -> None:
-    """Add ``--folds``."""
-    two_or_more = partial(whole_number, least=2)
-    parser.add_argument("--folds", type=two_or_more, default=default, metavar="K", help=text)
+def folds_option(text: str, default: int | None = None) -> Any:
+    """Declare ``--folds``."""
+    return option(text, "K", of=partial(whole_number, least=2), default=default)
 
 
-def add_top(parser: argparse.ArgumentParser, what: str = "states") -> None:
-    """Add ``-n``."""
-    text = f"how many {what} to list, 0 for all (default: 10)"
-    parser.add_argument("-n", "--top", type=whole_number, default=10, metavar="N", help=text)
+def top_option(what: str = "states") -> Any:
+    """Declare ``-n``."""
+    text = f"how many {what} to list, 0 for all"
+    return option(text, "N", "-n", of=whole_number, default=10)
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """Add ``-m``."""
-    parser.add_argument(
-        "-m",
-        "--model",
-        type=Path,
-        metavar="FILE",
-        help="the model file; without it, the one that the monitor file names",
-    )
+def model_option() -> Any:
+    """Declare ``-m``."""
+    text = "the model file; without it, the one that the monitor file names"
+    return option(text, "FILE", "-m")
 
 
-def add_allow_missing(parser: argparse.ArgumentParser) -> None:
-    """Add ``--allow-missing``."""
-    parser.add_argument(
-        "--allow-missing",
-        action="store_true",
-        help="go on without topics that a recording lacks: their signals are unknown",
-    )
+def allow_missing_option() -> Any:
+    """Declare ``--allow-missing``."""
+    return option("go on without topics that a recording lacks: their signals are unknown")
 
 
-def add_incidents(parser: argparse.ArgumentParser, text: str) -> None:
-    """Add ``--incidents``, whose labels mean `text`."""
-    parser.add_argument(
-        "--incidents",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FOLDER",
-        help=f"heed labels of `forewarn incidents`: {text} (may be repeated)",
-    )
+def incidents_option(text: str) -> Any:
+    """Declare ``--incidents``, whose labels mean `text`."""
+    return option(f"heed labels of `forewarn incidents`: {text} (may be repeated)", "FOLDER")
 
 
 def incident_labels() -> Any:

@@ -22,17 +22,18 @@ from forewarn.assessment.episodes import AlertRule
 from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.results import remarks_on, scored_runs
 from forewarn.cli.common import (
-    add_alert_share,
-    add_allow_missing,
-    add_folds,
-    add_plot,
-    add_properties,
+    alert_share_option,
+    allow_missing_option,
+    folds_option,
+    plot_option,
     positive_number,
+    properties_option,
     whole_number,
     write_report,
 )
 from forewarn.cli.compare_output import judged_record, print_judged
-from forewarn.cli.fleet import FleetOptions, Readers, add_fleet, add_store
+from forewarn.cli.fleet import FleetOptions, Readers, store_option
+from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
 from forewarn.cli.train_test_separation import identified
 from forewarn.cli.tune_runs import folded_runs, held_out_runs, with_estimator
@@ -66,77 +67,55 @@ examples: forewarn compare a.yaml b.yaml bags/
 MONITOR_FILES = (".yaml", ".yml")
 
 
-@dataclass(frozen=True)
+def _estimators(text: str) -> tuple[Estimator, ...]:
+    found: list[Estimator] = []
+    for name in text.split(","):
+        known = next((one for one in get_args(Estimator) if one == name.strip()), None)
+        if known is None or known in found:
+            raise argparse.ArgumentTypeError(
+                f"{name.strip()!r} (accepted: each of {', '.join(get_args(Estimator))} once)"
+            )
+        found.append(known)
+    return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Options(FleetOptions):
     """The arguments of ``compare``."""
 
-    files: list[Path]
-    rivals: list[str]
-    properties: list[str]
-    false_alarms_per_hour: float
-    alert_share: float
-    folds: int
-    estimators: list[Estimator]
-    models: bool
-    resamples: int
-    plot: Path | None
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument(
-        "files",
-        nargs="+",
-        type=Path,
-        metavar="FILE",
-        help=("monitor files (.yaml), compared with the first; and recordings, or folders of them"),
+    files: list[Path] = argument(
+        "monitor files (.yaml), compared with the first; and recordings, or folders of them", "FILE"
     )
-    parser.add_argument(
+    rivals: list[str] = option(
+        "a quantity over signals of the first file, the greater the more dangerous (may"
+        " be repeated)",
+        "NAME=EXPRESSION",
         "--rival",
-        dest="rivals",
-        action="append",
-        default=[],
-        metavar="NAME=EXPRESSION",
-        help=(
-            "a quantity over signals of the first file, the greater the more dangerous (may"
-            " be repeated)"
-        ),
     )
-    add_properties(parser, "compare")
-    parser.add_argument(
-        "--false-alarms-per-hour",
-        type=positive_number,
-        default=40.0,
-        metavar="B",
-        help="the budget within which lead times are compared (40)",
+    properties: list[str] = properties_option("compare")
+    false_alarms_per_hour: float = option(
+        "the budget within which lead times are compared", "B", of=positive_number, default=40.0
     )
-    add_alert_share(parser)
-    add_folds(parser, "parts of the recordings that are judged in turn (5)", default=5)
-    parser.add_argument(
-        "-e",
-        "--estimators",
-        type=_estimators,
-        default=[],
-        metavar="E,...",
-        help="judge each monitor file with each of these as the estimator of its risks, learning "
+    alert_share: float = alert_share_option()
+    folds: int = folds_option("parts of the recordings that are judged in turn", default=5)
+    estimators: tuple[Estimator, ...] = option(
+        "judge each monitor file with each of these as the estimator of its risks, learning "
         f"once: {', '.join(get_args(Estimator))}",
+        "E,...",
+        "-e",
+        of=_estimators,
+        default=(),
     )
-    parser.add_argument(
-        "--models",
-        action="store_true",
-        help="learn nothing: judge the models that the monitor files name",
-    )
-    parser.add_argument(
-        "--resamples",
-        type=partial(whole_number, least=2),
+    models: bool = option("learn nothing: judge the models that the monitor files name")
+    resamples: int = option(
+        "how often recordings are drawn for an interval",
+        "N",
+        of=partial(whole_number, least=2),
         default=300,
-        metavar="N",
-        help="how often recordings are drawn for an interval (300)",
     )
-    add_fleet(parser)
-    add_store(parser)
-    add_plot(parser, "curves")
-    add_allow_missing(parser)
+    store: Path | None = store_option()
+    plot: Path | None = plot_option("curves")
+    allow_missing: bool = allow_missing_option()
 
 
 def run(options: Options, output: Output) -> int:
@@ -332,18 +311,6 @@ def _labels(configs: Sequence[Path], estimators: Sequence[str]) -> list[str]:
     if len(configs) == 1 and len(estimators) > 1:
         return list(estimators)
     return [" ".join((label, one)).strip() for label in labels for one in estimators or ("",)]
-
-
-def _estimators(text: str) -> list[Estimator]:
-    found: list[Estimator] = []
-    for name in text.split(","):
-        known = next((one for one in get_args(Estimator) if one == name.strip()), None)
-        if known is None or known in found:
-            raise argparse.ArgumentTypeError(
-                f"{name.strip()!r} (accepted: each of {', '.join(get_args(Estimator))} once)"
-            )
-        found.append(known)
-    return found
 
 
 def _contenders(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from argcomplete.shell_integration import shellcode
 
+from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
 from forewarn.errors import InputError
 from forewarn.files.outputs import write_output
@@ -26,20 +26,12 @@ examples: forewarn completion
 SHELLS = ("bash", "zsh", "fish")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """The arguments of ``completion``."""
 
-    shell: str | None
-    output: Path | None
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("shell", nargs="?", choices=SHELLS, help="the shell (default: yours)")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write the script there instead"
-    )
+    shell: str | None = argument("the shell (default: yours)", choices=SHELLS)
+    output: Path | None = option("write the script there instead", "FILE", "-o")
 
 
 def run(options: Options, output: Output) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,8 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from forewarn.cli.common import recording_path
-from forewarn.cli.fleet import PartOptions, Readers, add_fleet, add_parts
+from forewarn.cli.fleet import PartOptions, Readers
+from forewarn.cli.options import option
 from forewarn.cli.output import Output
 from forewarn.errors import InputError, RecordingError, plural
 from forewarn.files.outputs import check_output
@@ -38,34 +38,19 @@ FLUSH_PERIOD = 1e9  # seconds: chunks are closed by their size alone
 CHUNK_SIZE = 1 << 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options(PartOptions):
     """The arguments of ``convert``."""
 
-    output: Path
-    topics: list[str]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add_parts(parser)
-    parser.add_argument(
+    output: Path = option(
+        "the MCAP file to write, or a folder or URL for one file each",
+        "FILE",
         "-o",
-        "--output",
-        type=recording_path,
+        of=recording_path,
         required=True,
-        metavar="FILE",
-        help="the MCAP file to write, or a folder or URL for one file each",
     )
-    add_fleet(parser)
-    parser.add_argument(
-        "-t",
-        "--topic",
-        dest="topics",
-        action="append",
-        default=[],
-        metavar="TOPIC",
-        help="only this topic or channel (may be repeated)",
+    topics: list[str] = option(
+        "only this topic or channel (may be repeated)", "TOPIC", "-t", "--topic"
     )
 
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
 from forewarn.assessment.group_differences import LEVEL
 from forewarn.assessment.modelling import learn_model
 from forewarn.cli.common import (
-    add_allow_missing,
-    add_config,
-    add_top,
+    allow_missing_option,
+    config_option,
     probability,
+    top_option,
 )
-from forewarn.cli.fleet import PartOptions, Readers, add_fleet, add_parts, add_store
-from forewarn.cli.groups import add_grouping, differences_record, grouping_of, print_differences
+from forewarn.cli.fleet import PartOptions, Readers, store_option
+from forewarn.cli.groups import (
+    differences_record,
+    group_by_option,
+    group_source_option,
+    grouping_of,
+    print_differences,
+)
+from forewarn.cli.options import option
 from forewarn.cli.output import Output
 from forewarn.monitoring.loading import load_bare
 
@@ -31,33 +37,22 @@ examples: forewarn drift bags/ -c monitor.yaml --group-by week
           forewarn drift bags/ -c monitor.yaml --group-by robot --group-source 'bags/{robot}/*'"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options(PartOptions):
     """The arguments of ``drift``."""
 
-    config: Path
-    group_by: str
-    group_source: str | None
-    fdr: float
-    top: int
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add_parts(parser)
-    add_config(parser)
-    add_grouping(parser, "which recordings are compared with which", required=True)
-    parser.add_argument(
-        "--fdr",
-        type=probability,
+    config: Path = config_option()
+    group_by: str = group_by_option("which recordings are compared with which", required=True)
+    group_source: str | None = group_source_option()
+    fdr: float = option(
+        "false discovery rate: share of named states that differ by chance",
+        "Q",
+        of=probability,
         default=LEVEL,
-        metavar="Q",
-        help=f"false discovery rate: share of named states that differ by chance ({LEVEL})",
     )
-    add_top(parser)
-    add_fleet(parser)
-    add_store(parser)
-    add_allow_missing(parser)
+    top: int = top_option()
+    store: Path | None = store_option()
+    allow_missing: bool = allow_missing_option()
 
 
 def run(options: Options, output: Output) -> int:

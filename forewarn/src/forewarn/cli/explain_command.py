@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from forewarn.cli.common import add_config, hertz_or_steps
+from forewarn.cli.common import config_option, hertz_or_steps
 from forewarn.cli.learned_score_output import danger_in_words
+from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
 from forewarn.config.fields import Rate
 from forewarn.config.file import MonitorSpec
@@ -29,47 +30,25 @@ EPILOG = """\
 exit codes: 0 fine, 2 wrong usage or input.
 
 examples: forewarn explain 'always(near implies eventually[0:2](slow))'
-          forewarn explain -c monitor.yaml keep_distance --dot | dot -Tsvg > automaton.svg"""
+          forewarn explain -c monitor.yaml keep_distance --draw dot | dot -Tsvg > automaton.svg"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """The arguments of ``explain``."""
 
-    formula: str | None
-    config: Path | None
-    rate: Rate
-    probguard_step_count: bool
-    drawing: str | None
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("formula", nargs="?", metavar="FORMULA", help="a formula, or a property")
-    add_config(parser, required=False)
-    parser.add_argument(
-        "--rate",
-        type=hertz_or_steps,
+    formula: str | None = argument("a formula, or a property", "FORMULA")
+    config: Path | None = config_option(required=False)
+    rate: Rate = option(
+        "ticks a second, or steps; with -c the monitor file's",
+        "HZ",
+        of=hertz_or_steps,
         default=10.0,
-        metavar="HZ",
-        help="ticks a second, for bounds in seconds, or steps (default: 10, or the monitor file's)",
     )
-    parser.add_argument(
-        "--probguard-step-count",
-        action="store_true",
-        help="count the bound one step later, as ProbGuard's Definition 5.2 does",
+    probguard_step_count: bool = option(
+        "count the bound one step later, as ProbGuard's Definition 5.2 does"
     )
-    drawing = parser.add_mutually_exclusive_group()
-    drawing.add_argument(
-        "--dot", dest="drawing", action="store_const", const="dot", help="only a Graphviz drawing"
-    )
-    drawing.add_argument(
-        "--mermaid",
-        dest="drawing",
-        action="store_const",
-        const="mermaid",
-        help="only a Mermaid drawing",
-    )
+    draw: Literal["dot", "mermaid"] | None = option("only a drawing, for Graphviz or Mermaid")
 
 
 def run(options: Options, output: Output) -> int:
@@ -79,8 +58,8 @@ def run(options: Options, output: Output) -> int:
     told = {} if compiled is None else _estimators(compiled.spec)
     fits = () if compiled is None else compiled.abstraction.fitted
     for name, explanation in found.items():
-        if options.drawing is not None:
-            output.say(explanation.dot if options.drawing == "dot" else explanation.mermaid)
+        if options.draw is not None:
+            output.say(explanation.dot if options.draw == "dot" else explanation.mermaid)
             continue
         if name:
             output.say(f"{name}: {explanation.formula}")

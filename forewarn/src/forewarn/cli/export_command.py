@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.cli.chains import add_unsmoothed, chain_of
+from forewarn.cli.chains import chain_of, unsmoothed_option
+from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
 from forewarn.errors import InputError, plural
 from forewarn.files.outputs import check_output, write_output
@@ -30,29 +30,16 @@ SUFFIXES = {
 MANY = 100_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """The arguments of ``export``."""
 
-    model: Path
-    output: Path | None
-    format: str | None
-    unsmoothed: bool
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="the model file")
-    parser.add_argument(
-        "-f",
-        "--format",
-        choices=list(FORMATS),
-        help="the format; by default what the suffix of the file says",
+    model: Path = argument("the model file", "MODEL")
+    format: str | None = option(
+        "the format; by default what the suffix of the file says", None, "-f", choices=list(FORMATS)
     )
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="the file to write (default: stdout)"
-    )
-    add_unsmoothed(parser)
+    output: Path | None = option("the file to write (default: stdout)", "FILE", "-o")
+    unsmoothed: bool = unsmoothed_option()
 
 
 def run(options: Options, output: Output) -> int:

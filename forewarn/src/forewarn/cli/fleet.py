@@ -11,7 +11,8 @@ from typing import Any, Literal, TypeVar
 
 from forewarn.assessment.progress import overall
 from forewarn.assessment.replay import RecordedRun, Replaying, replay_recordings
-from forewarn.cli.common import add_recordings, recording_path, whole_number
+from forewarn.cli.common import recording_path, recordings_argument, whole_number
+from forewarn.cli.options import option
 from forewarn.cli.output import Output
 from forewarn.config.file import MonitorSpec
 from forewarn.errors import RecordingError, plural
@@ -27,41 +28,21 @@ NAMED = 10
 """Recordings left out that are named one by one."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FleetOptions:
-    """The arguments of commands that read many recordings; some have no store, or need all."""
-
-    jobs: int
-    scheduler: str | None
-    unreadable: Unreadable
-    store: Path | None = None
-    allow_missing: bool = False
+def jobs_option(text: str = "processes that read recordings", jobs: int = 1) -> Any:
+    """Declare ``-j``; by default, 0 means as many processes as pay."""
+    return option(text, "N", "-j", of=whole_number, default=jobs)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PartOptions(FleetOptions):
-    """The arguments of those that take a part of each recording."""
-
-    recordings: list[Path]
-    begin: str | None
-    end: str | None
-
-    def existing(self, spec: MonitorSpec | None = None) -> list[Path]:
-        """Return what is to be read; raises RecordingError."""
-        return existing_recordings(self.recordings, spec, Part(self.begin, self.end))
+def store_option() -> Any:
+    """Declare ``--store``."""
+    text = "keep the counts of each recording there, and read none twice"
+    return option(text, "FOLDER", of=recording_path)
 
 
-def add_parts(parser: argparse.ArgumentParser) -> None:
-    """Add the positional recordings, ``--from`` and ``--to``."""
-    add_recordings(parser)
-    for name, dest, text in (("--from", "begin", "begins"), ("--to", "end", "ends")):
-        parser.add_argument(
-            name,
-            dest=dest,
-            type=_moment,
-            metavar="TIME",
-            help=f"where the part of each recording {text} that counts: {ACCEPTED}",
-        )
+def part_option(flag: str, verb: str) -> Any:
+    """Declare ``--from`` or ``--to``."""
+    text = f"where the part of each recording {verb} that counts: {ACCEPTED}"
+    return option(text, "TIME", flag, of=_moment)
 
 
 def _moment(text: str) -> str:
@@ -71,40 +52,32 @@ def _moment(text: str) -> str:
         raise argparse.ArgumentTypeError(f"{text!r} (accepted: {ACCEPTED})") from None
 
 
-def add_fleet(
-    parser: argparse.ArgumentParser, text: str = "processes that read recordings (1)", jobs: int = 1
-) -> None:
-    """Add ``-j``, ``--scheduler`` and ``--unreadable``.
+@dataclass(frozen=True, kw_only=True)
+class FleetOptions:
+    """The arguments of commands that read many recordings; some have no store, or need all."""
 
-    Parameters
-    ----------
-    text : str
-        What ``-j`` means.
-    jobs : int
-        Its default; 0 for as many as pay.
-    """
-    parser.add_argument("-j", "--jobs", type=whole_number, default=jobs, metavar="N", help=text)
-    parser.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="read on the workers of this Dask scheduler, such as tcp://scheduler:8786",
+    jobs: int = jobs_option()
+    scheduler: str | None = option(
+        "read on the workers of this Dask scheduler, such as tcp://scheduler:8786", "ADDRESS"
     )
-    parser.add_argument(
-        "--unreadable",
-        choices=("stop", "leave-out"),
-        default="stop",
-        help="stop at a recording that cannot be read, or name it and leave it out (stop)",
+    unreadable: Unreadable = option(
+        "stop at a recording that cannot be read, or name it and leave it out", default="stop"
     )
+    store: Path | None = None
+    allow_missing: bool = False
 
 
-def add_store(parser: argparse.ArgumentParser) -> None:
-    """Add ``--store``."""
-    parser.add_argument(
-        "--store",
-        type=recording_path,
-        metavar="FOLDER",
-        help="keep the counts of each recording there, and read none twice",
-    )
+@dataclass(frozen=True, kw_only=True)
+class PartOptions(FleetOptions):
+    """The arguments of those that take a part of each recording."""
+
+    recordings: list[Path] = recordings_argument()
+    begin: str | None = part_option("--from", "begins")
+    end: str | None = part_option("--to", "ends")
+
+    def existing(self, spec: MonitorSpec | None = None) -> list[Path]:
+        """Return what is to be read; raises RecordingError."""
+        return existing_recordings(self.recordings, spec, Part(self.begin, self.end))
 
 
 class Readers:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import re
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from urllib.parse import quote
 from forewarn.assessment.group_differences import Differences
 from forewarn.assessment.grouped_models import GroupedModels
 from forewarn.cli.common import share
+from forewarn.cli.options import option
 from forewarn.cli.output import Output
 from forewarn.cli.tables import changed
 from forewarn.errors import InputError, plural
@@ -34,16 +34,16 @@ GROUPS_HELP = (
 )
 
 
-def add_grouping(parser: argparse.ArgumentParser, text: str, *, required: bool = False) -> None:
-    """Add ``--group-by`` and ``--group-source``."""
+def group_by_option(text: str, *, required: bool = False) -> Any:
+    """Declare ``--group-by``."""
     periods = ", ".join(f"`{name}`" for name in PERIODS)
-    parser.add_argument(
-        "--group-by",
-        metavar="KEYS",
-        required=required,
-        help=f"{text}, by these values, such as robot,software; {periods}: when they began (UTC)",
-    )
-    parser.add_argument("--group-source", metavar="FROM", help=GROUPS_HELP)
+    text = f"{text}, by these values, such as robot,software; {periods}: when they began (UTC)"
+    return option(text, "KEYS", required=required)
+
+
+def group_source_option() -> Any:
+    """Declare ``--group-source``."""
+    return option(GROUPS_HELP, "FROM")
 
 
 def grouping_of(keys: str | None, source: str | None) -> Grouping | None:

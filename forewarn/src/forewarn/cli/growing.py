@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from forewarn.cli.common import (
-    add_allow_missing,
-    add_config,
-    add_recordings,
+    allow_missing_option,
     at_least_one,
+    config_option,
     positive_number,
+    recordings_argument,
 )
 from forewarn.cli.editing import put, text_of, with_section
-from forewarn.cli.fleet import FleetOptions, Readers, add_fleet
+from forewarn.cli.fleet import FleetOptions, Readers
+from forewarn.cli.options import option
 from forewarn.cli.output import Output
 from forewarn.cli.tree_text import comments_of, section_text
 from forewarn.errors import ConfigError, RecordingError, plural
@@ -60,21 +60,41 @@ class RunsRead(NamedTuple):
     groups: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+def leaf_size_option(default: int) -> Any:
+    """Declare ``--leaf-size``."""
+    return option("moments in a leaf at least", "N", of=at_least_one, default=default)
+
+
+@dataclass(frozen=True, kw_only=True)
 class TreeOptions(FleetOptions):
     """The arguments that these commands share."""
 
-    recordings: list[Path]
-    config: Path
-    variables: list[str]
-    depth: int
-    leaf_size: int
-    gain: float
-    once: bool
-    thresholds: int
-    text: list[str]
-    group: str | None
-    write: bool
+    recordings: list[Path] = recordings_argument()
+    config: Path = config_option()
+    variables: list[str] = option(
+        "signals to ask about (may be repeated); else `states.variables`, else all",
+        "SIGNAL",
+        "--variable",
+    )
+    depth: int = option("conditions on a path at most", "N", of=at_least_one, default=MAX_DEPTH)
+    leaf_size: int = leaf_size_option(5)
+    gain: float = option(
+        "information gain of a split at least", "BITS", of=positive_number, default=0.001
+    )
+    once: bool = option("ask about no variable twice on a path, as in the paper")
+    thresholds: int = option(
+        "thresholds of a number that are tried at a leaf", "N", of=at_least_one, default=64
+    )
+    text: list[str] = option(
+        "what to ask of texts (may be repeated; all but embedding, which needs the "
+        "extra forewarn[embeddings])",
+        choices=(*TEXT_KINDS, EMBEDDING),
+    )
+    group: str | None = option(
+        "hold recordings out together in which this signal begins with the same value", "SIGNAL"
+    )
+    allow_missing: bool = allow_missing_option()
+    write: bool = option("write the tree into the monitor file")
 
     def growth(self, leaves: int) -> Growth:
         """Return how a tree grows; raises ConfigError."""
@@ -87,70 +107,6 @@ class TreeOptions(FleetOptions):
             self.thresholds,
             tuple(self.text) or TEXT_KINDS,
         )
-
-
-def add_tree_arguments(parser: argparse.ArgumentParser, leaf_size: int) -> None:
-    """Declare the arguments; `leaf_size` is the default of ``--leaf-size``."""
-    add_recordings(parser)
-    add_config(parser)
-    add = parser.add_argument
-    add(
-        "--variable",
-        dest="variables",
-        action="append",
-        default=[],
-        metavar="SIGNAL",
-        help="signals to ask about (may be repeated); else `states.variables`, else all",
-    )
-    add(
-        "--depth",
-        type=at_least_one,
-        default=MAX_DEPTH,
-        metavar="N",
-        help=f"conditions on a path at most ({MAX_DEPTH})",
-    )
-    add(
-        "--leaf-size",
-        type=at_least_one,
-        default=leaf_size,
-        metavar="N",
-        help=f"moments in a leaf at least ({leaf_size})",
-    )
-    add(
-        "--gain",
-        type=positive_number,
-        default=0.001,
-        metavar="BITS",
-        help="information gain of a split at least (0.001)",
-    )
-    add(
-        "--once", action="store_true", help="ask about no variable twice on a path, as in the paper"
-    )
-    add(
-        "--thresholds",
-        type=at_least_one,
-        default=64,
-        metavar="N",
-        help="thresholds of a number that are tried at a leaf (64)",
-    )
-    add(
-        "--text",
-        action="append",
-        default=[],
-        choices=(*TEXT_KINDS, EMBEDDING),
-        help=(
-            "what to ask of texts (may be repeated; all but embedding, which needs the "
-            "extra forewarn[embeddings])"
-        ),
-    )
-    add(
-        "--group",
-        metavar="SIGNAL",
-        help="hold recordings out together in which this signal begins with the same value",
-    )
-    add_fleet(parser)
-    add_allow_missing(parser)
-    add("--write", action="store_true", help="write the tree into the monitor file")
 
 
 def declared_roles(compiled: CompiledSpec) -> dict[str, Role]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
 from forewarn.checking.storm_api import apart
 from forewarn.checking.storm_models import FEW, SUFFIXES, import_chain
-from forewarn.cli.common import add_output, hertz_or_steps, storm_speaks
+from forewarn.cli.common import hertz_or_steps, output_option, storm_speaks
+from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
 from forewarn.config.fields import Rate
 from forewarn.errors import InputError, ModelError, plural
@@ -33,46 +33,25 @@ examples: forewarn import models/law38_2 -o law38_2.model.json
           forewarn import brp.pm --constants N=16,MAX=2 -o brp.model.json"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """The arguments of ``import``."""
 
-    source: Path
-    output: Path
-    rate: Rate
-    constants: str
-    terminals: list[str]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument(
-        "source",
-        type=Path,
-        metavar="SOURCE",
-        help=f"the file ({', '.join(SUFFIXES)}), or ProbGuard's folder",
-    )
-    add_output(parser, "model")
-    parser.add_argument(
-        "--rate",
-        type=hertz_or_steps,
+    source: Path = argument(f"the file ({', '.join(SUFFIXES)}), or ProbGuard's folder", "SOURCE")
+    output: Path = output_option("model")
+    rate: Rate = option(
+        "steps a second, or steps, which the source does not tell",
+        "HZ",
+        of=hertz_or_steps,
         default=1.0,
-        metavar="HZ",
-        help="steps a second, or steps, which the source does not tell (default: 1)",
     )
-    parser.add_argument(
-        "--constants",
-        default="",
-        metavar="NAME=VALUE,...",
-        help="values of constants that a PRISM or JANI file leaves open",
+    constants: str = option(
+        "values of constants that a PRISM or JANI file leaves open", "NAME=VALUE,...", default=""
     )
-    parser.add_argument(
+    terminals: list[str] = option(
+        "a label of absorbing states that becomes a terminal label (may be repeated)",
+        "LABEL",
         "--terminal",
-        dest="terminals",
-        action="append",
-        default=[],
-        metavar="LABEL",
-        help="a label of absorbing states that becomes a terminal label (may be repeated)",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.cli.fleet import PartOptions, Readers, add_fleet, add_parts
+from forewarn.cli.fleet import PartOptions, Readers
 from forewarn.cli.init.draft import candidates_in
 from forewarn.cli.init.scanning import rhythm
+from forewarn.cli.options import option
 from forewarn.cli.output import Output
 from forewarn.errors import DecodeError, InputError, plural
 from forewarn.expressions.syntax import parse_expression
@@ -48,22 +48,14 @@ SYSTEM_TIME_NS = 10**18
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options(PartOptions):
     """The arguments of ``info``."""
 
-    plot: str | None
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add_parts(parser)
-    parser.add_argument(
-        "--plot",
-        metavar="SIGNAL",
-        help="draw a signal: TOPIC:FIELD, as in /odom:twist.twist.linear.x, or the name of a value",
+    plot: str | None = option(
+        "draw a signal: TOPIC:FIELD, as in /odom:twist.twist.linear.x, or the name of a value",
+        "SIGNAL",
     )
-    add_fleet(parser)
 
 
 @dataclass(frozen=True)

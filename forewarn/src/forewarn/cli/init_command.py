@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from forewarn.cli.common import (
-    add_allow_missing,
-    add_recordings,
+    allow_missing_option,
     at_least_one,
     hertz_or_steps,
     positive_number,
+    recordings_argument,
 )
 from forewarn.cli.improving import run_improvement
 from forewarn.cli.init.draft import draft
 from forewarn.cli.init.writing import compose, written
+from forewarn.cli.options import option
 from forewarn.cli.output import Output
 from forewarn.config.fields import Rate
 from forewarn.config.file import load_spec, parse_spec
@@ -52,74 +52,37 @@ examples: forewarn init run.mcap -o monitor.yaml
           forewarn init --improve monitor.yaml bags/ -o better.yaml"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """The arguments of ``init``."""
 
-    recordings: list[Path]
-    output: Path | None
-    improve: Path | None
-    property: str | None
-    most: int
-    tries: int
-    allow_missing: bool
-    rate: Rate | None
-    step: str | None
-    seconds: float
-    force: bool
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add_recordings(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="the monitor file to write; needed but for --improve",
+    recordings: list[Path] = recordings_argument()
+    output: Path | None = option(
+        "the monitor file to write; needed but for --improve", "FILE", "-o"
     )
-    parser.add_argument(
-        "--improve", type=Path, metavar="FILE", help="propose predicates for this monitor file"
+    improve: Path | None = option("propose predicates for this monitor file", "FILE")
+    property: str | None = option("with --improve: whose risk (the file's first property)", "NAME")
+    most: int = option(
+        "with --improve: predicates to propose at the most", "N", of=at_least_one, default=3
     )
-    parser.add_argument(
-        "--property", metavar="NAME", help="with --improve: whose risk (the file's first property)"
-    )
-    parser.add_argument(
-        "--most",
-        type=at_least_one,
-        default=3,
-        metavar="N",
-        help="with --improve: predicates to propose at the most (3)",
-    )
-    parser.add_argument(
-        "--tries",
-        type=at_least_one,
+    tries: int = option(
+        "with --improve: conditions to cross-validate for each of them",
+        "N",
+        of=at_least_one,
         default=12,
-        metavar="N",
-        help="with --improve: conditions to cross-validate for each of them (12)",
     )
-    add_allow_missing(parser)
-    parser.add_argument(
-        "--rate",
-        type=hertz_or_steps,
-        metavar="HZ",
-        help=(
-            "ticks a second, or steps (default: 10, or a trace's lines a second if these "
-            "are fewer; steps for lines without times)"
-        ),
+    allow_missing: bool = allow_missing_option()
+    rate: Rate | None = option(
+        "ticks a second, or steps (default: 10, or a trace's lines a second if these "
+        "are fewer; steps for lines without times)",
+        "HZ",
+        of=hertz_or_steps,
     )
-    parser.add_argument(
-        "--step", metavar="TOPIC", help="with --rate steps: the topic whose messages are steps"
+    step: str | None = option("with --rate steps: the topic whose messages are steps", "TOPIC")
+    seconds: float = option(
+        "how much of the recordings to look at, together", "S", of=positive_number, default=600.0
     )
-    parser.add_argument(
-        "--seconds",
-        type=positive_number,
-        default=600.0,
-        metavar="S",
-        help="how much of the recordings to look at, together (default: 600)",
-    )
-    parser.add_argument("--force", action="store_true", help="overwrite the file if it exists")
+    force: bool = option("overwrite the file if it exists")
 
 
 def run(options: Options, output: Output) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +10,15 @@ from typing import Any
 from forewarn.assessment.grouped_models import prior_in_words
 from forewarn.assessment.sufficiency import Requirement, Sufficiency
 from forewarn.cli.assessment import (
-    add_requirement,
+    RequirementOptions,
     coverage_record,
     print_coverage,
 )
-from forewarn.cli.common import add_config, add_top
+from forewarn.cli.common import config_option, top_option
 from forewarn.cli.estimates_output import estimates_record, print_estimates
 from forewarn.cli.groups import prior_record
 from forewarn.cli.learned_score_output import danger_in_words, danger_record
+from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
 from forewarn.cli.tables import changed
 from forewarn.errors import ModelError, located, plural
@@ -51,33 +51,17 @@ exit codes: 0 fine, 2 wrong usage or input.
 example: forewarn inspect monitor.model.json -c monitor.yaml --top 20"""
 
 
-@dataclass(frozen=True)
-class Options:
+@dataclass(frozen=True, kw_only=True)
+class Options(RequirementOptions):
     """The arguments of ``inspect``."""
 
-    model: Path
-    config: Path | None
-    top: int
-    epsilon: float | None
-    delta: float | None
-    per_transition: bool
-    why: bool
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="the model file")
-    add_config(parser, "the monitor file, for risks", required=False)
-    add_top(parser)
-    parser.add_argument(
-        "--why",
-        action="store_true",
-        help=(
-            "with -c: ways and time to the violation of the riskiest states, and which "
-            "predicate's change would lower the risk most"
-        ),
+    model: Path = argument("the model file", "MODEL")
+    config: Path | None = config_option("the monitor file, for risks", required=False)
+    top: int = top_option()
+    why: bool = option(
+        "with -c: ways and time to the violation of the riskiest states, and which "
+        "predicate's change would lower the risk most"
     )
-    add_requirement(parser)
 
 
 def run(options: Options, output: Output) -> int:

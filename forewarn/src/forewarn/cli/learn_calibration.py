@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from forewarn.assessment.calibration import Fitted, fit
 from forewarn.assessment.replay import RecordedRun, Replaying, settled_runs, weighted_runs
-from forewarn.cli.common import add_incidents, incident_labels, labelled, recording_path
+from forewarn.cli.common import incident_labels, incidents_option, labelled, recording_path
 from forewarn.cli.fleet import Readers
+from forewarn.cli.options import option
 from forewarn.cli.output import Output
-from forewarn.cli.replay_command import add_censoring
+from forewarn.cli.replay_command import Censoring, censoring_option
 from forewarn.cli.tables import agreement
 from forewarn.cli.train_test_separation import without_known
 from forewarn.errors import ConfigError, InputError, plural
@@ -23,26 +23,23 @@ from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import build_monitor
 
 
-def add_calibration(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument(
-        "--calibrate",
-        type=recording_path,
+@dataclass(frozen=True, kw_only=True)
+class CalibrationOptions:
+    """What the risks are calibrated on, and how."""
+
+    calibrate: list[Path] = option(
+        "calibrate the risks on these recordings, which are not learned from",
+        "BAG",
+        of=recording_path,
         nargs="+",
-        default=[],
-        metavar="BAG",
-        help="calibrate the risks on these recordings, which are not learned from",
     )
-    parser.add_argument(
-        "--calibration",
-        choices=(*METHODS, "none"),
-        help="how; none only measures (learning.calibration, or isotonic)",
+    calibration: str | None = option(
+        "how; none only measures (learning.calibration, or isotonic)", choices=(*METHODS, "none")
     )
-    add_censoring(parser)
-    add_incidents(
-        parser,
+    censoring: Censoring = censoring_option()
+    incidents: list[Path] = incidents_option(
         "what followed an alert at an incident labelled true counts as unknown in the calibration "
-        "if it was no violation: somebody may have prevented one",
+        "if it was no violation: somebody may have prevented one"
     )
 
 

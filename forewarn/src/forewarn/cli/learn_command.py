@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -15,7 +14,7 @@ from forewarn.assessment.modelling import LearnedModel, learn_model
 from forewarn.assessment.sufficiency import TO_TRY, Requirement, dependence, estimators, verdict
 from forewarn.cli.assessment import (
     LISTED,
-    add_requirement,
+    RequirementOptions,
     coverage_record,
     dependence_record,
     estimator_record,
@@ -24,22 +23,23 @@ from forewarn.cli.assessment import (
     print_estimators,
 )
 from forewarn.cli.common import (
-    add_allow_missing,
-    add_config,
-    add_output,
+    allow_missing_option,
+    config_option,
+    output_option,
     share,
 )
 from forewarn.cli.estimates_output import estimates_record, print_estimates
-from forewarn.cli.fleet import PartOptions, Readers, add_fleet, add_parts, add_store
+from forewarn.cli.fleet import PartOptions, Readers, jobs_option, store_option
 from forewarn.cli.groups import (
-    add_grouping,
+    group_by_option,
     group_file,
+    group_source_option,
     grouping_of,
     groups_record,
     print_groups,
 )
 from forewarn.cli.learn_calibration import (
-    add_calibration,
+    CalibrationOptions,
     calibrate_model,
     calibration_method,
     calibration_record,
@@ -47,8 +47,8 @@ from forewarn.cli.learn_calibration import (
     print_calibration,
 )
 from forewarn.cli.learned_score_output import print_scores, scores_record
+from forewarn.cli.options import option
 from forewarn.cli.output import Output
-from forewarn.cli.replay_command import Censoring
 from forewarn.errors import plural
 from forewarn.files.alone import alone
 from forewarn.files.outputs import check_output
@@ -82,51 +82,25 @@ examples: forewarn learn bags/ -c monitor.yaml -o monitor.model.json
           fleet.csv"""
 
 
-@dataclass(frozen=True)
-class Options(PartOptions):
+@dataclass(frozen=True, kw_only=True)
+class Options(RequirementOptions, CalibrationOptions, PartOptions):
     """The arguments of ``learn``."""
 
-    config: Path
-    output: Path
-    add_to: list[Path]
-    group_by: str | None
-    group_source: str | None
-    epsilon: float | None
-    delta: float | None
-    per_transition: bool
-    assess: bool
-    calibrate: list[Path]
-    calibration: str | None
-    incidents: list[Path]
-    censoring: Censoring
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add_parts(parser)
-    add_config(parser)
-    add_output(parser, "model")
-    parser.add_argument(
-        "--add-to",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="MODEL",
-        help="also take in the counts of this model file, learned elsewhere (may be repeated)",
+    config: Path = config_option()
+    output: Path = output_option("model")
+    add_to: list[Path] = option(
+        "also take in the counts of this model file, learned elsewhere (may be repeated)", "MODEL"
     )
-    add_fleet(
-        parser, "processes to use; by default one per core, and one for a few small recordings", 0
+    jobs: int = jobs_option(
+        "processes to use; by default one per core, and one for a few small recordings", 0
     )
-    add_store(parser)
-    add_grouping(parser, "learn a model for each group of recordings, too")
-    add_requirement(parser)
-    parser.add_argument(
-        "--assess",
-        action="store_true",
-        help="print all of coverage, Markov test and estimators, not only the first line",
+    store: Path | None = store_option()
+    group_by: str | None = group_by_option("learn a model for each group of recordings, too")
+    group_source: str | None = group_source_option()
+    assess: bool = option(
+        "print all of coverage, Markov test and estimators, not only the first line"
     )
-    add_calibration(parser)
-    add_allow_missing(parser)
+    allow_missing: bool = allow_missing_option()
 
 
 def run(options: Options, output: Output) -> int:

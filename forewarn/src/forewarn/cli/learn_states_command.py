@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from forewarn.cli.common import add_folds, add_report, at_least_one, write_report
+from forewarn.cli.common import (
+    at_least_one,
+    folds_option,
+    report_option,
+    write_report,
+)
 from forewarn.cli.fleet import Readers
 from forewarn.cli.growing import (
     TreeOptions,
-    add_tree_arguments,
     chosen_variables,
     declared_roles,
+    leaf_size_option,
     put_tree,
     read_runs,
     running_variables,
     variables_before_action,
 )
 from forewarn.cli.learn_label import LEAVES, run_label
+from forewarn.cli.options import option
 from forewarn.cli.output import Output
 from forewarn.errors import InputError, plural
 from forewarn.files.outputs import check_output
@@ -52,39 +57,23 @@ examples: forewarn learn-states runs/ -c monitor.yaml
 SHOWN = 4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options(TreeOptions):
     """The arguments of ``learn-states``."""
 
-    kind: str
-    leaves: int | None
-    folds: int
-    label: str | None
-    labels: Path | None
-    report: Path | None
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add = parser.add_argument
-    add("--class", dest="kind", default="action", metavar="CLASS", help=f"{WAYS} (action)")
-    add("--leaves", type=at_least_one, metavar="N", help="number of leaves at most")
-    add_folds(
-        parser, "parts of the recordings by which the number of leaves is chosen (5)", default=5
+    kind: str = option(f"{WAYS}", "CLASS", "--class", default="action")
+    leaves: int | None = option("number of leaves at most", "N", of=at_least_one)
+    folds: int = folds_option(
+        "parts of the recordings by which the number of leaves is chosen", default=5
     )
-    add(
-        "--label",
-        metavar="NAME",
-        help="learn an expression for this label that few runs have, instead of states",
+    label: str | None = option(
+        "learn an expression for this label that few runs have, instead of states", "NAME"
     )
-    add(
-        "--labels",
-        type=Path,
-        metavar="FILE",
-        help='labels beside the traces, lines like {"run": "a17", "NAME": true}',
+    labels: Path | None = option(
+        'labels beside the traces, lines like {"run": "a17", "NAME": true}', "FILE"
     )
-    add_tree_arguments(parser, leaf_size=20)
-    add_report(parser)
+    leaf_size: int = leaf_size_option(20)
+    report: Path | None = report_option()
 
 
 def run(options: Options, output: Output) -> int:

@@ -15,42 +15,53 @@ from itertools import pairwise
 from types import ModuleType
 
 from forewarn.cli.interrupt import Interrupt
+from forewarn.cli.options import add_options
 from forewarn.errors import ForewarnError, MissingWingError, NotBuiltError
 from forewarn.registry import COMMAND_POINTS, command_module, extensions
 from forewarn.threads import compute_in_one_thread
 
 FINE, FINDINGS, INPUT_ERROR, INTERRUPTED = 0, 1, 2, 130
 
-COMMANDS = {
-    "info": "show topics, rates, gaps and clocks of recordings, and draw a signal",
-    "init": "write a commented monitor file from the topics of a recording",
-    "validate": "check monitor files, and whether recordings and a model fit them",
-    "learn-states": "learn a tree whose leaves are the states",
-    "refine": "split the leaves of a tree by counterexamples of a bound",
-    "learn": "learn a model from recordings",
-    "drift": "tell in which states robots, versions or weeks do not go on alike",
-    "merge": "add up models that were learned with the same monitor file",
-    "inspect": "show the states of a model, their coverage and risk",
-    "check": "ask a model a question in PCTL or CTL",
-    "replay": "run the monitor over recordings: alerts, lead times, violations",
-    "anomalies": "tell runs that are unlike normal ones",
-    "tune": "choose thresholds: lead time under a budget of false alarms",
-    "compare": "judge monitor files and rivals on the same recordings",
-    "report": "replay recordings and write one HTML page about it",
-    "incidents": "list what a node's black box has written, label it, report on it",
-    "verify": "replay a node's own record and compare to the last bit",
-    "convert": "write a recording as MCAP, for Foxglove and ROS 2's tools",
-    "plan check": "judge plans by rules about objects before anything moves",
-    "plan ask": "ask a language model for plans, with rules and without",
-    "check-runs": "merge executions into a tree, and check CTL with time on it",
-    "explain": "show what a formula means and the automaton that monitors it",
-    "import": "read a chain of another tool as a model",
-    "export": "write the chain of a model for another tool",
-    "completion": "install tab completion for your shell",
-    "spec grade": "tell whether formulas of translators mean what the references mean",
-    "spec ask": "ask a language model for the formulas of requirements",
-    "spec fret": "translate requirements in FRET's structured English into properties",
+SECTIONS = {
+    "your robot": {
+        "init": "write a commented monitor file from the topics of a recording",
+        "info": "show topics, rates, gaps and clocks of recordings, and draw a signal",
+        "validate": "check monitor files, and whether recordings and a model fit them",
+        "learn": "learn a model from recordings",
+        "replay": "run the monitor over recordings: alerts, lead times, violations",
+        "tune": "choose thresholds: lead time under a budget of false alarms",
+        "compare": "judge monitor files and rivals on the same recordings",
+        "report": "replay recordings and write one HTML page about it",
+        "incidents": "list what a node's black box has written, label it, report on it",
+        "verify": "replay a node's own record and compare to the last bit",
+    },
+    "its model": {
+        "inspect": "show the states of a model, their coverage and risk",
+        "check": "ask a model a question in PCTL or CTL",
+        "merge": "add up models that were learned with the same monitor file",
+        "drift": "tell in which states robots, versions or weeks do not go on alike",
+        "anomalies": "tell runs that are unlike normal ones",
+        "learn-states": "learn a tree whose leaves are the states",
+        "refine": "split the leaves of a tree by counterexamples of a bound",
+        "import": "read a chain of another tool as a model",
+        "export": "write the chain of a model for another tool",
+    },
+    "agents, plans and requirements": {
+        "check-runs": "merge executions into a tree, and check CTL with time on it",
+        "plan check": "judge plans by rules about objects before anything moves",
+        "plan ask": "ask a language model for plans, with rules and without",
+        "spec fret": "translate requirements in FRET's structured English into properties",
+        "spec grade": "tell whether formulas of translators mean what the references mean",
+        "spec ask": "ask a language model for the formulas of requirements",
+    },
+    "tools": {
+        "explain": "show what a formula means and the automaton that monitors it",
+        "convert": "write a recording as MCAP, for Foxglove and ROS 2's tools",
+        "completion": "install tab completion for your shell",
+    },
 }
+"""Commands by what they are about, those used most first."""
+COMMANDS = {name: text for section in SECTIONS.values() for name, text in section.items()}
 #: The first words of the commands that have two.
 GROUPS = {
     "plan": "plans and rules about objects",
@@ -60,6 +71,7 @@ GROUPS = {
 #: What comes of a stream that is full or has been left.
 _OF_STREAMS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE)
 
+PROGRAM, OTHERS = "forewarn", "of another package"
 DESCRIPTION = "Says how likely a robot is to break a safety rule, seconds before it does."
 EPILOG = """\
 exit codes: 0 fine, 1 findings (see each command), 2 wrong usage or input.
@@ -157,6 +169,18 @@ class Help(argparse.HelpFormatter):
             part if part.startswith("example") else fill(part, width, indent) for part in parts
         )
 
+    def _format_action(self, action: argparse.Action) -> str:
+        """Return the lines of an action; commands stand below the headings of `SECTIONS`."""
+        if not isinstance(action, argparse._SubParsersAction) or self._prog != PROGRAM:
+            return super()._format_action(action)
+        sections = {name.split()[0]: title for title, names in SECTIONS.items() for name in names}
+        lines: dict[str, list[str]] = {title: [] for title in (*SECTIONS, OTHERS)}
+        self._indent()
+        for choice in action._choices_actions:
+            lines[sections.get(choice.dest, OTHERS)].append(self._format_action(choice))
+        self._dedent()
+        return "\n".join(f"  {title}:\n{''.join(found)}" for title, found in lines.items() if found)
+
 
 class Version(argparse.Action):
     """Shows the version, for which all that is installed is searched, and exits."""
@@ -225,7 +249,7 @@ def _named(words: Sequence[str]) -> list[str]:
 def build_parser(complete: Sequence[str] = tuple(COMMANDS)) -> Parser:
     """Return the parser, in which the commands in `complete` have their arguments."""
     parser = Parser(
-        prog="forewarn",
+        prog=PROGRAM,
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=Help,
@@ -233,13 +257,13 @@ def build_parser(complete: Sequence[str] = tuple(COMMANDS)) -> Parser:
     parser.set_defaults(asked=parser)
     hidden = argparse.SUPPRESS
     parser.add_argument("--version", action=Version, nargs=0, dest=hidden, help="show it and exit")
-    commands = parser.add_subparsers(metavar="COMMAND")
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     groups = {}
     for group, summary in GROUPS.items():
         child = commands.add_parser(group, help=summary, description=summary)
         child.set_defaults(asked=child)
         groups[group] = child.add_subparsers(metavar="COMMAND", help="one of these")
-    others = {name: "of another package" for name in complete if name not in COMMANDS}
+    others = {name: OTHERS for name in complete if name not in COMMANDS}
     for name, summary in {**COMMANDS, **others}.items():
         group, _, word = name.rpartition(" ")
         siblings = groups.get(group, commands)
@@ -255,7 +279,7 @@ def build_parser(complete: Sequence[str] = tuple(COMMANDS)) -> Parser:
             formatter_class=Help,
         )
         child.set_defaults(command=name)
-        module.add_arguments(child)
+        add_options(child, module.Options)
         child.add_argument(
             "--json", dest="as_json", action="store_true", help="print the result as JSON"
         )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.cli.common import add_output
+from forewarn.cli.common import output_option
+from forewarn.cli.options import argument
 from forewarn.cli.output import Output
 from forewarn.errors import ModelError, located, plural
 from forewarn.files.outputs import check_output
@@ -24,18 +24,12 @@ exit codes: 0 a model was written, 2 wrong usage or input.
 example: forewarn merge monday.json tuesday.json -o week.json"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """The arguments of ``merge``."""
 
-    models: list[Path]
-    output: Path
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("models", nargs="+", type=Path, metavar="MODEL", help="model files")
-    add_output(parser, "model")
+    models: list[Path] = argument("model files", "MODEL")
+    output: Path = output_option("model")
 
 
 def run(options: Options, output: Output) -> int:

@@ -6,7 +6,7 @@ import argparse
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from forewarn.cli.main import COMMANDS, DESCRIPTION, build_parser, parser_of
+from forewarn.cli.main import COMMANDS, DESCRIPTION, SECTIONS, build_parser, parser_of
 
 HEAD = """\
 # Command line
@@ -22,7 +22,7 @@ HEAD = """\
 - In a terminal, tables fit its width, and colours mark alerts and errors unless `NO_COLOR` is set.
   A long state is shown as what it gained (+) and lost (-) since the line before.
 
-Commands: {commands}.
+{commands}
 
 ## Arguments of several commands
 
@@ -32,12 +32,16 @@ Commands: {commands}.
 
 def reference() -> str:
     """Return the page in Markdown."""
-    links = ", ".join(f"[`{name}`](#{name.replace(' ', '-')})" for name in COMMANDS)
+    links = "\n".join(f"- {title}: {_links(names)}" for title, names in SECTIONS.items())
     parser = build_parser()
     parsers = {name: parser_of(parser, name) for name in COMMANDS}
     shared = _shared(parsers.values())
     head = HEAD.format(description=DESCRIPTION, commands=links, shared="\n".join(shared.values()))
     return head + "".join(_section(name, parsers[name], shared) for name in COMMANDS)
+
+
+def _links(names: Collection[str]) -> str:
+    return ", ".join(f"[`{name}`](#{name.replace(' ', '-')})" for name in names)
 
 
 def _shared(parsers: Collection[argparse.ArgumentParser]) -> dict[str, str]:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from forewarn.checking.process_query import parse_process_query
-from forewarn.cli.common import add_report, at_least_one, recording_path, write_report
+from forewarn.cli.common import (
+    at_least_one,
+    recording_path,
+    report_option,
+    write_report,
+)
 from forewarn.cli.fleet import Readers
 from forewarn.cli.growing import (
     RunsRead,
     TreeOptions,
-    add_tree_arguments,
     chosen_variables,
     put_tree,
     read_runs,
     running_variables,
 )
+from forewarn.cli.options import option
 from forewarn.cli.output import Output
 from forewarn.errors import CheckingError, ConfigError, RecordingError, plural
 from forewarn.files.outputs import check_output
@@ -56,40 +60,25 @@ examples: forewarn refine runs/ -c monitor.yaml --query 'Pmax(failure) <= 0.2'
           forewarn refine runs/ -c monitor.yaml --query 'Pmin(collision) <= 0.05' --write"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options(TreeOptions):
     """The arguments of ``refine``."""
 
-    query: str
-    held_out: list[Path]
-    save: Path | None
-    report: Path | None
-    rounds: int
-    leaves: int
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add = parser.add_argument
-    add(
-        "--query",
+    query: str = option(
+        "the bound: Pmax(NAME) <= P or Pmin(NAME) <= P, NAME a predicate or terminal label",
+        "BOUND",
         required=True,
-        metavar="BOUND",
-        help="the bound: Pmax(NAME) <= P or Pmin(NAME) <= P, NAME a predicate or terminal label",
     )
-    add(
-        "--held-out",
-        type=recording_path,
+    held_out: list[Path] = option(
+        "recordings on which splits are tried (every third)",
+        "RECORDING",
+        of=recording_path,
         nargs="+",
-        default=[],
-        metavar="RECORDING",
-        help="recordings on which splits are tried (every third)",
     )
-    add("--rounds", type=at_least_one, default=20, metavar="N", help="splits at most (20)")
-    add("--leaves", type=at_least_one, default=128, metavar="N", help="leaves at most (128)")
-    add_tree_arguments(parser, leaf_size=5)
-    add("--save", type=Path, metavar="FILE", help="keep all rounds, for `forewarn report`")
-    add_report(parser)
+    rounds: int = option("splits at most", "N", of=at_least_one, default=20)
+    leaves: int = option("leaves at most", "N", of=at_least_one, default=128)
+    save: Path | None = option("keep all rounds, for `forewarn report`", "FILE")
+    report: Path | None = report_option()
 
 
 def run(options: Options, output: Output) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import sys
@@ -10,20 +9,21 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import Any, Literal, TextIO
 
 import zstandard
 
 from forewarn.assessment.replay import Replaying, settled_runs, weighted_runs
 from forewarn.assessment.results import result
 from forewarn.cli.common import (
-    add_allow_missing,
-    add_config,
-    add_model,
-    add_report,
+    allow_missing_option,
+    config_option,
+    model_option,
+    report_option,
     write_report,
 )
-from forewarn.cli.fleet import PartOptions, Readers, add_fleet, add_parts
+from forewarn.cli.fleet import PartOptions, Readers
+from forewarn.cli.options import option
 from forewarn.cli.output import Output
 from forewarn.cli.tables import print_runs
 from forewarn.cli.train_test_separation import calibrated_on
@@ -52,54 +52,26 @@ _STDOUT = Path("-")
 Censoring = Literal["drop", "weigh"]
 
 
-@dataclass(frozen=True)
+def censoring_option() -> Any:
+    """Declare what to do about ticks that the end of a recording keeps from being judged."""
+    text = "drop ticks whose outcome the end of a recording hides, or weigh others for them"
+    return option(text, default="drop")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Options(PartOptions):
     """The arguments of ``replay``."""
 
-    config: Path
-    model: Path | None
-    verdicts: Path | None
-    report: Path | None
-    exit_zero: bool
-    whole_leads: bool
-    censoring: Censoring
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add_parts(parser)
-    add_config(parser)
-    add_model(parser)
-    parser.add_argument(
-        "--verdicts",
-        type=Path,
-        metavar="FILE",
-        help="write every verdict as a JSON line (- for stdout)",
+    config: Path = config_option()
+    model: Path | None = model_option()
+    verdicts: Path | None = option("write every verdict as a JSON line (- for stdout)", "FILE")
+    report: Path | None = report_option()
+    allow_missing: bool = allow_missing_option()
+    whole_leads: bool = option(
+        "count lead times from the start of the alert, also what exceeds the horizon"
     )
-    add_report(parser)
-    add_fleet(parser)
-    add_allow_missing(parser)
-    parser.add_argument(
-        "--whole-leads",
-        action="store_true",
-        help="count lead times from the start of the alert, also what exceeds the horizon",
-    )
-    add_censoring(parser)
-    parser.add_argument(
-        "--exit-zero", action="store_true", help="exit with 0 even if there are alerts"
-    )
-
-
-def add_censoring(parser: argparse.ArgumentParser) -> None:
-    """Declare what to do about ticks that the end of a recording keeps from being judged."""
-    parser.add_argument(
-        "--censoring",
-        choices=("drop", "weigh"),
-        default="drop",
-        help=(
-            "drop ticks whose outcome the end of a recording hides, or weigh others for them (drop)"
-        ),
-    )
+    censoring: Censoring = censoring_option()
+    exit_zero: bool = option("exit with 0 even if there are alerts")
 
 
 def run(options: Options, output: Output) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,15 +9,16 @@ from pathlib import Path
 from forewarn.assessment.replay import Replaying, settled_runs
 from forewarn.assessment.results import result
 from forewarn.cli.common import (
-    add_allow_missing,
-    add_config,
-    add_model,
-    add_output,
-    add_top,
+    allow_missing_option,
+    config_option,
+    model_option,
+    output_option,
+    top_option,
 )
-from forewarn.cli.fleet import PartOptions, Readers, add_fleet, add_parts
+from forewarn.cli.fleet import PartOptions, Readers
 from forewarn.cli.fleet_report import FleetReport
-from forewarn.cli.groups import add_grouping, grouping_of
+from forewarn.cli.groups import group_by_option, group_source_option, grouping_of
+from forewarn.cli.options import option
 from forewarn.cli.output import Output
 from forewarn.errors import InputError
 from forewarn.files.outputs import check_output, write_output
@@ -43,48 +43,24 @@ examples: forewarn report held_out.mcap -c monitor.yaml -m monitor.model.json -o
               --group-by robot --group-source 'bags/{robot}/*'"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options(PartOptions):
     """The arguments of ``report``."""
 
-    config: Path
-    model: Path | None
-    output: Path
-    refinement: Path | None
-    fleet: bool
-    group_by: str | None
-    group_source: str | None
-    clips: Path | None
-    top: int
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add_parts(parser)
-    add_config(parser)
-    add_model(parser)
-    add_output(parser, "HTML")
-    parser.add_argument(
-        "--refinement",
-        type=Path,
-        metavar="FILE",
-        help="what `forewarn refine --save` kept: its rounds and counterexamples",
+    config: Path = config_option()
+    model: Path | None = model_option()
+    output: Path = output_option("HTML")
+    refinement: Path | None = option(
+        "what `forewarn refine --save` kept: its rounds and counterexamples", "FILE"
     )
-    parser.add_argument(
-        "--fleet",
-        action="store_true",
-        help="a page about all recordings together, without a picture of each",
+    fleet: bool = option("a page about all recordings together, without a picture of each")
+    group_by: str | None = group_by_option("with --fleet, compare groups of recordings")
+    group_source: str | None = group_source_option()
+    clips: Path | None = option(
+        "with --fleet, write a page and an MCAP file of each of the worst incidents", "FOLDER"
     )
-    add_grouping(parser, "with --fleet, compare groups of recordings")
-    parser.add_argument(
-        "--clips",
-        type=Path,
-        metavar="FOLDER",
-        help="with --fleet, write a page and an MCAP file of each of the worst incidents",
-    )
-    add_top(parser, "incidents")
-    add_fleet(parser)
-    add_allow_missing(parser)
+    top: int = top_option("incidents")
+    allow_missing: bool = allow_missing_option()
 
 
 def run(options: Options, output: Output) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,23 +12,24 @@ from forewarn.assessment.replay import RecordedRun, settled_runs
 from forewarn.assessment.results import remarks_on, scored_runs
 from forewarn.assessment.tuning import LEAST_VIOLATIONS, Goal, Tuning, Unit, tune
 from forewarn.cli.common import (
-    add_alert_share,
-    add_allow_missing,
-    add_config,
-    add_folds,
-    add_incidents,
-    add_model,
-    add_plot,
-    add_properties,
+    alert_share_option,
+    allow_missing_option,
     at_least_one,
+    config_option,
+    folds_option,
     incident_labels,
+    incidents_option,
     labelled,
+    model_option,
+    plot_option,
     positive_number,
     probability,
+    properties_option,
     write_report,
 )
 from forewarn.cli.editing import KeyPath, difference, edited, put
-from forewarn.cli.fleet import PartOptions, Readers, add_fleet, add_parts, add_store
+from forewarn.cli.fleet import PartOptions, Readers, store_option
+from forewarn.cli.options import option
 from forewarn.cli.output import Output
 from forewarn.cli.train_test_separation import identified
 from forewarn.cli.tune_output import print_tuning, record, summary
@@ -60,97 +60,50 @@ examples: forewarn tune held_out/ -c monitor.yaml -m model.json --false-alarms-p
           forewarn tune bags/ -c monitor.yaml --folds 5 --false-alarms-per-hour 2 --write"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options(PartOptions):
     """The arguments of ``tune``."""
 
-    config: Path
-    model: Path | None
-    properties: list[str]
-    false_alarms_per_hour: float
-    miss_rate: float | None
-    confidence: float
-    per: Unit
-    alert_share: float
-    enter: list[int]
-    folds: int | None
-    blocks: float | None
-    least_violations: int
-    write: bool
-    plot: Path | None
-    incidents: list[Path]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add_parts(parser)
-    add_config(parser)
-    add_model(parser)
-    _add_wish(parser)
-    add_folds(parser, "learn from K - 1 parts of the recordings and judge on the last, in turn")
-    parser.add_argument(
-        "--blocks",
-        type=positive_number,
-        metavar="SECONDS",
-        help="take blocks of so many seconds for runs, with --folds and in the guarantee",
-    )
-    add_fleet(parser)
-    add_store(parser)
-    parser.add_argument(
-        "--write", action="store_true", help="write the thresholds into the monitor file"
-    )
-    add_incidents(
-        parser, "an alert at an incident labelled true is no false alarm, whatever followed"
-    )
-    add_plot(parser, "trade-off")
-    add_allow_missing(parser)
-
-
-def _add_wish(parser: argparse.ArgumentParser) -> None:
-    """Declare what is wished for: budget, guarantee, and what may be changed for it."""
-    add_properties(parser, "tune")
-    parser.add_argument(
-        "--false-alarms-per-hour",
-        type=positive_number,
+    config: Path = config_option()
+    model: Path | None = model_option()
+    properties: list[str] = properties_option("tune")
+    false_alarms_per_hour: float = option(
+        "the budget: false alarms in an hour at most, for each property",
+        "B",
+        of=positive_number,
         required=True,
-        metavar="B",
-        help="the budget: false alarms in an hour at most, for each property",
     )
-    parser.add_argument(
-        "--miss-rate",
-        type=probability,
-        metavar="A",
-        help="guarantee that at most this share of violations is missed: 0.1, say",
+    miss_rate: float | None = option(
+        "guarantee that at most this share of violations is missed: 0.1, say", "A", of=probability
     )
-    parser.add_argument(
-        "--confidence",
-        type=probability,
-        default=0.9,
-        metavar="C",
-        help="of the guarantee and of the bounds (0.9)",
+    confidence: float = option(
+        "of the guarantee and of the bounds", "C", of=probability, default=0.9
     )
-    parser.add_argument(
-        "--per",
-        choices=("run", "violation"),
-        default="run",
-        help="what counts once in the guarantee (run, or its group)",
+    per: Unit = option(
+        "what counts once in the guarantee; run means its group, if it has one", default="run"
     )
-    add_alert_share(parser)
-    parser.add_argument(
-        "--least-violations",
-        type=at_least_one,
-        default=LEAST_VIOLATIONS,
-        metavar="N",
-        help=f"recommend nothing from fewer violations ({LEAST_VIOLATIONS})",
+    alert_share: float = alert_share_option()
+    least_violations: int = option(
+        "recommend nothing from fewer violations", "N", of=at_least_one, default=LEAST_VIOLATIONS
     )
-    parser.add_argument(
-        "--enter",
-        type=at_least_one,
-        action="append",
-        default=[],
-        metavar="N",
-        help="also choose `enter`, from the values given (may be repeated)",
+    enter: list[int] = option(
+        "also choose `enter`, from the values given (may be repeated)", "N", of=at_least_one
     )
+    folds: int | None = folds_option(
+        "learn from K - 1 parts of the recordings and judge on the last, in turn"
+    )
+    blocks: float | None = option(
+        "take blocks of so many seconds for runs, with --folds and in the guarantee",
+        "SECONDS",
+        of=positive_number,
+    )
+    store: Path | None = store_option()
+    write: bool = option("write the thresholds into the monitor file")
+    incidents: list[Path] = incidents_option(
+        "an alert at an incident labelled true is no false alarm, whatever followed"
+    )
+    plot: Path | None = plot_option("trade-off")
+    allow_missing: bool = allow_missing_option()
 
 
 def run(options: Options, output: Output) -> int:

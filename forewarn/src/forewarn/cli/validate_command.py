@@ -5,7 +5,6 @@ What judges recordings and models is imported only where some are given.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from forewarn.cli.findings import Finding, error_findings, warning
+from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
 from forewarn.cli.validate_messages import against_packages
 from forewarn.config.file import MonitorSpec, load_spec
@@ -50,38 +50,22 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """The arguments of ``validate``."""
 
-    files: list[Path]
-    bags: list[Path]
-    model: Path | None
-    tools: Path | None = None
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="monitor files")
-    parser.add_argument(
+    files: list[Path] = argument("monitor files", "FILE")
+    bags: list[Path] = option(
+        "check topics, types and fields against this recording (may be repeated)",
+        "BAG",
         "-b",
         "--bag",
-        dest="bags",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="BAG",
-        help="check topics, types and fields against this recording (may be repeated)",
     )
-    parser.add_argument(
-        "-m", "--model", type=Path, metavar="FILE", help="check that this model fits"
-    )
-    parser.add_argument(
-        "--tools",
-        type=Path,
-        metavar="FILE",
-        help="check tools and arguments that rules name against the JSON schemas of an agent's "
+    model: Path | None = option("check that this model fits", "FILE", "-m")
+    tools: Path | None = option(
+        "check tools and arguments that rules name against the JSON schemas of an agent's "
         "tools, as MCP, OpenAI or Anthropic write them",
+        "FILE",
     )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from forewarn.assessment.record_replay import replay_record
+from forewarn.cli.options import argument
 from forewarn.cli.output import Output
 from forewarn.errors import plural
 from forewarn.monitoring.carried import TOLERANCE, Taken
@@ -28,18 +28,11 @@ example: forewarn verify /var/log/robot/monitor_record.mcap"""
 LISTED = 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """The arguments of ``verify``."""
 
-    records: list[Path]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument(
-        "records", nargs="+", type=Path, metavar="RECORD", help="a file written by the node"
-    )
+    records: list[Path] = argument("a file written by the node", "RECORD")
 
 
 def run(options: Options, output: Output) -> int:

@@ -8,17 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from forewarn.cli.common import (
-    add_allow_missing,
-    add_config,
-    add_model,
-    add_recordings,
-    add_report,
+    allow_missing_option,
     at_least_one,
+    config_option,
+    model_option,
     positive_number,
     recording_path,
+    recordings_argument,
+    report_option,
     write_report,
 )
-from forewarn.cli.fleet import FleetOptions, Readers, add_fleet
+from forewarn.cli.fleet import FleetOptions, Readers
+from forewarn.cli.options import option
 from forewarn.cli.output import Output
 from forewarn.cli.train_test_separation import without_known
 from forewarn.errors import ConfigError, ModelError, RecordingError, located
@@ -62,82 +63,51 @@ examples: forewarn anomalies today/ -c monitor.yaml -m model.json --calibrate no
 ALPHA, EVERY = 0.05, 10
 
 
-@dataclass(frozen=True)
-class Options(FleetOptions):
-    """The arguments of ``anomalies``."""
-
-    recordings: list[Path]
-    config: Path
-    model: Path | None
-    calibrate: list[Path]
-    calibration: Path | None
-    save: Path | None
-    alpha: float | None
-    statistic: What | None
-    test: Rule | None
-    period: float | None
-    top: int
-    report: Path | None
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add_recordings(parser)
-    add_config(parser)
-    add_model(parser)
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument(
-        "--calibrate",
-        type=recording_path,
-        nargs="+",
-        default=[],
-        metavar="BAG",
-        help="normal runs to calibrate on, which the model was not learned from",
-    )
-    source.add_argument(
-        "--calibration", type=Path, metavar="FILE", help="what --save wrote, instead"
-    )
-    add = parser.add_argument
-    add("--save", type=Path, metavar="FILE", help="write what was calibrated")
-    add(
-        "--alpha",
-        type=_alpha,
-        metavar="A",
-        help=f"share of false alarms among normal runs, at most 0.5 ({ALPHA:g})",
-    )
-    add(
-        "--statistic",
-        choices=WHATS,
-        help=(
-            "what may be surprising: what followed an action, its choice, both, or the "
-            "state (both, or outcome if the model counts no actions)"
-        ),
-    )
-    add("--test", choices=RULES, help=f"how a run is judged ({RULES[0]})")
-    add(
-        "--period",
-        type=positive_number,
-        metavar="DURATION",
-        help=f"between checkpoints, in seconds or steps ({EVERY} ticks or steps)",
-    )
-    add(
-        "-n",
-        "--top",
-        type=at_least_one,
-        default=TOP,
-        metavar="N",
-        help=f"surprising steps to list of an anomalous run ({TOP})",
-    )
-    add_report(parser)
-    add_fleet(parser)
-    add_allow_missing(parser)
-
-
 def _alpha(text: str) -> float:
     alpha = positive_number(text)
     if alpha > 0.5:
         raise argparse.ArgumentTypeError(f"{text!r} (accepted: a number above 0, at most 0.5)")
     return alpha
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(FleetOptions):
+    """The arguments of ``anomalies``."""
+
+    recordings: list[Path] = recordings_argument()
+    config: Path = config_option()
+    model: Path | None = model_option()
+    calibrate: list[Path] = option(
+        "normal runs to calibrate on, which the model was not learned from",
+        "BAG",
+        of=recording_path,
+        nargs="+",
+        required=True,
+        either="calibrated",
+    )
+    calibration: Path | None = option(
+        "what --save wrote, instead", "FILE", required=True, either="calibrated"
+    )
+    save: Path | None = option("write what was calibrated", "FILE")
+    alpha: float | None = option(
+        f"share of false alarms among normal runs, at most 0.5 ({ALPHA:g})", "A", of=_alpha
+    )
+    statistic: What | None = option(
+        "what may be surprising: what followed an action, its choice, both, or the "
+        "state (both, or outcome if the model counts no actions)",
+        choices=WHATS,
+    )
+    test: Rule | None = option(f"how a run is judged ({RULES[0]})", choices=RULES)
+    period: float | None = option(
+        f"between checkpoints, in seconds or steps ({EVERY} ticks or steps)",
+        "DURATION",
+        of=positive_number,
+    )
+    top: int = option(
+        "surprising steps to list of an anomalous run", "N", "-n", of=at_least_one, default=TOP
+    )
+    report: Path | None = report_option()
+    allow_missing: bool = allow_missing_option()
 
 
 def run(options: Options, output: Output) -> int:

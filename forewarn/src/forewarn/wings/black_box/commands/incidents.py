@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
 from forewarn.assessment.replay import Replaying, replay_recordings
-from forewarn.cli.common import add_allow_missing, add_model, write_report
+from forewarn.cli.common import allow_missing_option, model_option, write_report
+from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
 from forewarn.config.fields import size_text
 from forewarn.errors import InputError
@@ -43,42 +43,21 @@ examples: forewarn incidents /var/lib/robot/incidents
 NO_LABEL = "none"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """The arguments of ``incidents``."""
 
-    folders: list[Path]
-    config: Path | None
-    model: Path | None
-    reports: Path | None
-    label: list[str] | None
-    comment: str
-    allow_missing: bool
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument(
-        "folders", nargs="+", type=Path, metavar="FOLDER", help="a black box's folder, or files"
+    folders: list[Path] = argument("a black box's folder, or files", "FOLDER")
+    config: Path | None = option("the monitor file, for --reports", "FILE", "-c")
+    model: Path | None = model_option()
+    reports: Path | None = option(
+        "write an HTML report for each, which opens on the moment", "FOLDER"
     )
-    parser.add_argument(
-        "-c", "--config", type=Path, metavar="FILE", help="the monitor file, for --reports"
+    label: list[str] | None = option(
+        f"say of one: {', '.join((*VERDICTS, NO_LABEL))}", ("FILE", "LABEL"), nargs=2
     )
-    add_model(parser)
-    parser.add_argument(
-        "--reports",
-        type=Path,
-        metavar="FOLDER",
-        help="write an HTML report for each, which opens on the moment",
-    )
-    parser.add_argument(
-        "--label",
-        nargs=2,
-        metavar=("FILE", "LABEL"),
-        help=f"say of one: {', '.join((*VERDICTS, NO_LABEL))}",
-    )
-    parser.add_argument("--comment", default="", metavar="TEXT", help="why, with --label")
-    add_allow_missing(parser)
+    comment: str = option("why, with --label", "TEXT", default="")
+    allow_missing: bool = allow_missing_option()
 
 
 def run(options: Options, output: Output) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 import hashlib
 import json
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from forewarn.cli.common import at_least_one, positive_number, whole_number
+from forewarn.cli.options import option
 from forewarn.cli.output import Output
 from forewarn.errors import InputError
 from forewarn.files.outputs import check_output, write_output
@@ -27,61 +27,29 @@ Chat = dict[str, Any]
 """What identifies a chat, and its ``messages``."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AskingOptions:
     """The arguments that say whom to ask, and how."""
 
-    url: str | None
-    model: str
-    output: Path | None
-    prompts: Path | None
-    key_env: str
-    concurrency: int
-    timeout: float
-    retries: int
-    backoff: float
-
-
-def add_endpoint(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `AskingOptions`."""
-    add = parser.add_argument
-    add("--url", metavar="URL", help="the endpoint, up to /chat/completions")
-    add("--model", default="", metavar="NAME", help="the model to ask")
-    add("-o", "--output", type=Path, metavar="FILE", help="the answers file to write")
-    add("--prompts", type=Path, metavar="FILE", help="write the prompts, JSON lines")
-    add(
-        "--key-env",
+    url: str | None = option("the endpoint, up to /chat/completions", "URL")
+    model: str = option("the model to ask", "NAME", default="")
+    output: Path | None = option("the answers file to write", "FILE", "-o")
+    prompts: Path | None = option("write the prompts, JSON lines", "FILE")
+    key_env: str = option(
+        "the variable of the environment that holds the key, if any",
+        "NAME",
         default="OPENAI_API_KEY",
-        metavar="NAME",
-        help="the variable of the environment that holds the key, if any (default: OPENAI_API_KEY)",
     )
-    add(
-        "--concurrency",
-        type=at_least_one,
-        default=4,
-        metavar="N",
-        help="how many requests may be under way (default: 4)",
+    concurrency: int = option("how many requests may be under way", "N", of=at_least_one, default=4)
+    timeout: float = option(
+        "seconds that a request may take", "S", of=positive_number, default=60.0
     )
-    add(
-        "--timeout",
-        type=positive_number,
-        default=60.0,
-        metavar="S",
-        help="seconds that a request may take (default: 60)",
-    )
-    add(
-        "--retries",
-        type=whole_number,
-        default=3,
-        metavar="N",
-        help="how often a request is repeated (default: 3)",
-    )
-    add(
-        "--backoff",
-        type=positive_number,
+    retries: int = option("how often a request is repeated", "N", of=whole_number, default=3)
+    backoff: float = option(
+        "seconds before the first repetition, then twice as long each time",
+        "S",
+        of=positive_number,
         default=1.0,
-        metavar="S",
-        help="seconds before the first repetition, then twice as long each time (default: 1)",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from forewarn.checking.ctl import CtlFormula, is_ctl, names_in, parse
-from forewarn.cli.common import RECORDINGS_HELP, add_top, at_least_one
+from forewarn.cli.common import RECORDINGS_HELP, at_least_one, top_option
+from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
 from forewarn.cli.tables import changed
 from forewarn.errors import CheckingError
@@ -41,45 +41,26 @@ examples: forewarn check-runs bags/ -c monitor.yaml -f 'AG (red => AF[<=2] stopp
 forewarn check-runs logs.jsonl -a household --by task -f 'AG !"on(Stove)"'"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """The arguments of ``check-runs``."""
 
-    runs: list[Path]
-    formula: list[str]
-    config: Path | None
-    rules: Path | None
-    actions: str | None
-    by: list[str]
-    most_nodes: int
-    top: int
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    help_text = f"with -c: {RECORDINGS_HELP}; without: plans or logs of agents"
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUNS", help=help_text)
-    parser.add_argument(
-        "-f", "--formula", action="append", required=True, metavar="CTL",
-        help="what to check; may be repeated",
-    )  # fmt: skip
-    parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="the monitor file")
-    parser.add_argument(
-        "-r", "--rules", type=Path, metavar="FILE",
-        help="a file of rules about objects: names for formulas, and what actions do",
-    )  # fmt: skip
-    parser.add_argument(
-        "-a", "--actions", metavar="FILE", help="what actions do, in YAML, or `household`"
+    runs: list[Path] = argument(
+        f"with -c: {RECORDINGS_HELP}; without: plans or logs of agents", "RUNS"
     )
-    parser.add_argument(
-        "--by", action="append", default=[], metavar="FIELD",
-        help="a field of the plans: one tree for each of its values; may be repeated",
-    )  # fmt: skip
-    parser.add_argument(
-        "--most-nodes", type=at_least_one, default=MOST_NODES, metavar="N",
-        help=f"nodes of a tree before it is refused (default: {MOST_NODES})",
-    )  # fmt: skip
-    add_top(parser, "broken branches")
+    formula: list[str] = option("what to check; may be repeated", "CTL", "-f", required=True)
+    config: Path | None = option("the monitor file", "FILE", "-c")
+    rules: Path | None = option(
+        "a file of rules about objects: names for formulas, and what actions do", "FILE", "-r"
+    )
+    actions: str | None = option("what actions do, in YAML, or `household`", "FILE", "-a")
+    by: list[str] = option(
+        "a field of the plans: one tree for each of its values; may be repeated", "FIELD"
+    )
+    most_nodes: int = option(
+        "nodes of a tree before it is refused", "N", of=at_least_one, default=MOST_NODES
+    )
+    top: int = top_option("broken branches")
 
 
 @dataclass(frozen=True)

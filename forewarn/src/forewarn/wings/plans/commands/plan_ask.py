@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from forewarn.cli.options import argument
 from forewarn.cli.output import Output
 from forewarn.errors import located
 from forewarn.wings.plans.commands.asking import (
     ASKED,
     AskingOptions,
-    add_endpoint,
     ask_for,
     check_asking,
 )
-from forewarn.wings.plans.commands.plan_check import add_rules, read_rules
+from forewarn.wings.plans.commands.plan_check import RuleOptions, read_rules
 from forewarn.wings.plans.prompts import KINDS, ask, plan_in
 from forewarn.wings.plans.readers import read_records
 
@@ -33,22 +32,11 @@ example: forewarn plan ask tasks.jsonl --rules kitchen.yaml --url http://localho
 --model M -o plans.jsonl"""
 
 
-@dataclass(frozen=True)
-class Options(AskingOptions):
+@dataclass(frozen=True, kw_only=True)
+class Options(RuleOptions, AskingOptions):
     """The arguments of ``plan ask``."""
 
-    tasks: list[Path]
-    rules: Path
-    allow_unreadable: bool
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument(
-        "tasks", nargs="+", type=Path, metavar="TASKS", help="the tasks, JSON lines"
-    )
-    add_rules(parser)
-    add_endpoint(parser)
+    tasks: list[Path] = argument("the tasks, JSON lines", "TASKS")
 
 
 def run(options: Options, output: Output) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections import defaultdict
 from collections.abc import Iterator
@@ -10,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from forewarn.cli.common import add_top
+from forewarn.cli.common import top_option
+from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output, json_value
 from forewarn.errors import located
 from forewarn.files.outputs import check_output, write_output
@@ -35,58 +35,38 @@ examples: forewarn plan check plans.jsonl --rules kitchen.yaml
           forewarn plan check tree.xml --rules kitchen.yaml --actions household"""
 
 
-@dataclass(frozen=True)
-class Options:
+@dataclass(frozen=True, kw_only=True)
+class RuleOptions:
+    """The rules, and what to do with those that cannot be read."""
+
+    rules: Path = option(
+        "the rules: YAML, JSON lines, or SENTINEL's JSON", "FILE", "-r", required=True
+    )
+    allow_unreadable: bool = option("go on without rules that cannot be read, and say which")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(RuleOptions):
     """The arguments of ``plan check``."""
 
-    plans: list[Path]
-    rules: Path
-    actions: str | None
-    by: list[str] | None
-    success: str | None
-    allow_unreadable: bool
-    top: int
-    output: Path | None
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument(
-        "plans", nargs="+", type=Path, metavar="PLANS",
-        help="JSON with plans anywhere in it, text with a step on each line (PDDL, VirtualHome), "
+    plans: list[Path] = argument(
+        "JSON with plans anywhere in it, text with a step on each line (PDDL, VirtualHome), "
         "the XML of a behaviour tree, or a folder of these",
-    )  # fmt: skip
-    add_rules(parser)
-    parser.add_argument(
-        "-a", "--actions", metavar="FILE",
-        help="what actions do, in YAML, or `household`; without it, what the rules' file says",
-    )  # fmt: skip
-    parser.add_argument(
-        "--by", action="append", metavar="FIELD",
-        help="a field of the plans to make tables by; may be repeated (default: prompt, model)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--success",
-        metavar="FIELD",
-        help="the field that says whether a plan reached its goal (default: success, completed)",
+        "PLANS",
     )
-    add_top(parser, "plans that are not safe")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE",
-        help="a file for all judgements in JSON lines",
-    )  # fmt: skip
-
-
-def add_rules(parser: argparse.ArgumentParser) -> None:
-    """Add ``--rules``, and what to do with those that cannot be read."""
-    parser.add_argument(
-        "-r", "--rules", type=Path, required=True, metavar="FILE",
-        help="the rules: YAML, JSON lines, or SENTINEL's JSON",
-    )  # fmt: skip
-    parser.add_argument(
-        "--allow-unreadable", action="store_true",
-        help="go on without rules that cannot be read, and say which",
-    )  # fmt: skip
+    actions: str | None = option(
+        "what actions do, in YAML, or `household`; without it, what the rules' file says",
+        "FILE",
+        "-a",
+    )
+    by: list[str] | None = option(
+        "a field of the plans to make tables by; may be repeated (default: prompt, model)", "FIELD"
+    )
+    success: str | None = option(
+        "the field that says whether a plan reached its goal (default: success, completed)", "FIELD"
+    )
+    top: int = top_option("plans that are not safe")
+    output: Path | None = option("a file for all judgements in JSON lines", "FILE", "-o")
 
 
 def read_rules(file: Path, output: Output, *, keep_going: bool) -> Rules:

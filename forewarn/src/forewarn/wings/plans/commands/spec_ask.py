@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
+from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
 from forewarn.wings.plans.commands.asking import (
     ASKED,
     AskingOptions,
-    add_endpoint,
     ask_for,
     check_asking,
 )
@@ -29,24 +28,13 @@ exit codes: 0 all were answered, 1 some were not, 2 wrong usage or input, or the
 example: forewarn spec ask rules.jsonl --url http://localhost:8000/v1 --model M -o answers.jsonl"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options(AskingOptions):
     """The arguments of ``spec ask``."""
 
-    rules: Path
-    traces: str
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add = parser.add_argument
-    add("rules", type=Path, metavar="RULES", help="requirements: id, text, and atoms if known")
-    add_endpoint(parser)
-    add(
-        "--traces",
-        choices=tuple(TRACES),
-        default="infinite",
-        help="which traces formulas are about (default: infinite)",
+    rules: Path = argument("requirements: id, text, and atoms if known", "RULES")
+    traces: str = option(
+        "which traces formulas are about", default="infinite", choices=tuple(TRACES)
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
 from forewarn.errors import FormulaError, InputError
 from forewarn.logic.printing import format_formula
@@ -32,12 +32,16 @@ LARGEST = 10_000_000
 LONGEST_SHOWN = 2_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """The arguments of ``spec fret``."""
 
-    sentence: str | None
-    file: Path | None
+    sentence: str | None = argument("a requirement", "SENTENCE")
+    file: Path | None = option(
+        "requirements, one a line, or a .json file that FRET exported (reqid and fulltext)",
+        "FILE",
+        "-f",
+    )
 
 
 @dataclass(frozen=True)
@@ -50,18 +54,6 @@ class Translated:
     words: str = ""
     reason: str = ""
     error: str = ""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument("sentence", nargs="?", metavar="SENTENCE", help="a requirement")
-    parser.add_argument(
-        "-f",
-        "--file",
-        type=Path,
-        metavar="FILE",
-        help="requirements, one a line, or a .json file that FRET exported (reqid and fulltext)",
-    )
 
 
 def run(options: Options, output: Output) -> int:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forewarn.cli.common import add_top, positive_number
+from forewarn.cli.common import positive_number, top_option
+from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output, json_value
 from forewarn.files.outputs import check_output, write_output
 from forewarn.logic.printing import format_formula
@@ -41,40 +41,22 @@ example: forewarn spec grade answers.jsonl --reference rules.jsonl"""
 _SHOWN_DEPTH, _SHOWN_LENGTH = 50, 500
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """The arguments of ``spec grade``."""
 
-    answers: list[Path]
-    reference: Path
-    traces: str
-    rate: float | None
-    top: int
-    output: Path | None
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.add_argument(
-        "answers", nargs="+", type=Path, metavar="ANSWERS", help="answers, JSON lines (.gz, .zst)"
+    answers: list[Path] = argument("answers, JSON lines (.gz, .zst)", "ANSWERS")
+    reference: Path = option("requirements and formulas", "RULES", required=True)
+    traces: str = option(
+        "which traces decide the table", default="infinite", choices=("infinite", "finite")
     )
-    parser.add_argument(
-        "--reference", required=True, type=Path, metavar="RULES", help="requirements and formulas"
+    rate: float | None = option(
+        "steps in a second, for bounds in seconds (default: what holds at every rate)",
+        "HZ",
+        of=positive_number,
     )
-    parser.add_argument(
-        "--traces",
-        choices=("infinite", "finite"),
-        default="infinite",
-        help="which traces decide the table (default: infinite)",
-    )
-    parser.add_argument(
-        "--rate", type=positive_number, metavar="HZ",
-        help="steps in a second, for bounds in seconds (default: what holds at every rate)",
-    )  # fmt: skip
-    add_top(parser, "answers that are not equivalent")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write each answer's grade, JSON lines"
-    )
+    top: int = top_option("answers that are not equivalent")
+    output: Path | None = option("write each answer's grade, JSON lines", "FILE", "-o")
 
 
 def run(options: Options, output: Output) -> int:
