@@ -84,6 +84,8 @@ OF_TEXTS: Mapping[str, tuple[tuple[tuple[Kind, ...], ...], Kind | None]] = {
     "identifiers": ((_TEXT_OR_LIST,), Many(TEXT)),
     "order_strength": ((_LIST, _TEXT_OR_LIST), Many(NUMBER)),
     "outside_orders": ((_LIST, _TEXT_OR_LIST), Many(NUMBER)),
+    "effects": (((TEXT,),), Many(TEXT)),
+    "unsolicited": (((TEXT,), _LIST, _LIST, (TEXT,), _LIST), Many(TEXT)),
 }
 """What functions of texts take, argument by argument, and give; None: as the first argument.
 

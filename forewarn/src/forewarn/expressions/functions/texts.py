@@ -53,7 +53,7 @@ def _taken(notes: Notes, items: Any, *lists: Any) -> Any:
         held.extend(texts)
     if wanted is None:
         return NAN
-    parts = [_values_in(item) for item in wanted]
+    parts = [values_in(item) for item in wanted]
     if (len(parts) + sum(map(len, parts))) * sum(map(len, held)) > MAX_COMPARED:
         return notes.unknown(f"taken() would look through more than {MAX_COMPARED} characters")
     found = [
@@ -67,7 +67,7 @@ def _taken(notes: Notes, items: Any, *lists: Any) -> Any:
     return found
 
 
-def _values_in(item: str) -> list[str]:
+def values_in(item: str) -> list[str]:
     """Return the texts in an object or a list that is written as JSON, keys aside."""
     if not item.lstrip().startswith(("{", "[")):
         return []
@@ -76,7 +76,7 @@ def _values_in(item: str) -> list[str]:
         texts = list(texts_in(parsed))
     except (ValueError, RecursionError):
         return []
-    values = itertools.chain.from_iterable(_values_in(text) or [text] for text in texts)
+    values = itertools.chain.from_iterable(values_in(text) or [text] for text in texts)
     return list(filter(str.strip, values))
 
 

@@ -1,0 +1,424 @@
+"""Whether a call does what a foreign text says and the user did not ask for.
+
+A foreign text is a result of a tool. What counts is what is done with it, not its wording: a value
+that stands in running text flows into a call; the call has an effect, or reads something, that the
+user's task has no word for; a text speaks of that very tool.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import chain
+from typing import Any, NamedTuple
+
+from forewarn.expressions.functions.effects import (
+    DELEGATES,
+    READS,
+    STEMS_OF_TEXTS,
+    VERBS,
+    WORD,
+    asked_in,
+    effects_of,
+    name_words,
+    set_of,
+    stem,
+)
+from forewarn.expressions.functions.registry import Function, register
+from forewarn.expressions.functions.texts import list_of_texts, values_in
+from forewarn.expressions.values import NAN, Notes, is_unknown
+
+MAX_FOLLOWED = 1_000_000
+"""Characters of results that one call of `unsolicited` looks through at most."""
+
+LONGEST_VALUE = 200
+"""Characters of an argument that is looked for as a whole."""
+
+LEAST_TOPIC = 2
+"""Words that a sentence shares with the task if it is about what the user asked."""
+
+BESIDE = 200
+"""Characters before and after a value in which the name of a step makes it one of that step."""
+
+_MARKS = re.compile(
+    r"""(?:\\?\n|\\n)\s*(?:\\?\n|\\n)|(?:\n|\\n)(?!\s*["'(]*[a-z])|(?:\n|\\n)(?=\s*\w+:)"""
+    r"""|(?<=[.!?;])\s+|['"]\s*[,:}\])]+\s*|[{\[](?=\s*["'{\[\d])|\(\s*['"]|,\s*['"]|:\s*['"]"""
+)
+_STOP = set_of(
+    "the this that these those she they you your his her our their him them who which what when "
+    "where why how there here and but for from into off with without within about over under "
+    "before after during until since than then some any not all each every both either are was "
+    "were been being has had have having does did done doing will would can could should must may "
+    "might yes please also just only more most other another such new first last next one two make "
+    "sure get give need want know like use using tell find look check user name"
+)
+_GENERIC = READS - {"download", "verify"} | set_of(
+    "all by name id info information details data manager manage current day user most recent in "
+    "to of for from access account the"
+)
+_SINKS = re.compile(
+    r"(?i)(^|[._-])(to|cc|bcc|recipients?|receivers?|payee|iban|account|emails?|address(es)?|phone"
+    r"|numbers?|participants|attendees|users?|url|link|website|channel|\w+_ids?|ids?|username"
+    r"|password|path|repo\w*|command|cmd|script)([._-]|$)"
+)
+_EVERYWHERE = frozenset(
+    {"browse", "log in"}
+)  # pages, links and accounts are spoken of in all texts
+_SIGNS = re.compile(r"[^a-z0-9]+")
+_FIELDS = re.compile(r"[\"':,{}\[\]\n]+")
+_END_OF_OBJECT = re.compile(r"}|\n\s*\n")
+_LITTLE = re.compile(r"[\d.,]{1,3}|true|false|null|none")
+_SPELLED = re.compile(r"[\s([{<]+(?:at|dot|punkt)[\s)\]}>]+|[^a-z0-9]+")
+_ADDRESS = re.compile(r"\S@\S|^(https?://|www\.)")
+_INNER = re.compile(r"[\W_]+")
+_WEB = re.compile(r"(?i)(https?://|www\.)|[a-z][\w-]*(\.[\w-]+)*\.[a-z]{2,}(/\S*)?$")
+_FILE = re.compile(
+    r"(?i)^[\w.-]+\.(txt|md|docx?|xlsx?|pptx?|pdf|csv|json|ya?ml|xml|py|js|ts|sh|c|h|log|png|jpe?g"
+    r"|gif|svg|html?|zip|gz|tar|ini|cfg|toml|env|pem|key|db|sql)$"
+)
+_ACCOUNT = re.compile(r"[A-Z]{2}\d\w{6,}$")
+_NAMING = re.compile(r"[.@/:#]")
+_SCHEME = re.compile(r"^(?:https?://)?(?:www\.)?|/+$")
+
+
+class Sentence:
+    """A sentence of running text, or a field: in small letters, with stems of its words."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def listed(self) -> list[str]:
+        """Return its words in order."""
+        return WORD.findall(self.text)
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """Return the stems of its words that mean something."""
+        return _stems(self.listed)
+
+
+class Reading:
+    """A result of a tool in small letters; what is not asked for is not computed."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text.lower()
+        self._lines = text
+        self.words = frozenset(WORD.findall(self.text))
+        self.stems = _stems(self.words)
+
+    @cached_property
+    def bare(self) -> str:
+        """Return its letters and digits alone, in which a spelled address is found."""
+        return _SPELLED.sub("", self.text)
+
+    @cached_property
+    def sentences(self) -> list[Sentence]:
+        """Return its sentences and fields."""
+        parts = _MARKS.split(self._lines)  # capital letters tell where a line is no sentence
+        return [Sentence(part.lower()) for part in parts if part.strip()]
+
+
+class Task(NamedTuple):
+    """What a user's task names: words, their stems, effects, and kinds of addresses."""
+
+    text: str
+    bare: str
+    stems: frozenset[str]
+    topic: frozenset[str]
+    effects: frozenset[str]
+    kinds: frozenset[str]
+    delegates: bool
+
+
+class Found(NamedTuple):
+    """A value in running text: which result, which sentence."""
+
+    source: int
+    sentence: Sentence
+
+
+Flows = Mapping[tuple[str, str], Sequence[Found]]
+"""Names and values of arguments that stand in running text alone, and where."""
+
+
+_ACTIONS = frozenset().union(*STEMS_OF_TEXTS.values())
+
+
+def _stems(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(chain.from_iterable(map(_stems_of, words)))
+
+
+@lru_cache(65_536)
+def _stems_of(word: str) -> tuple[str, ...]:
+    parts = (word, *_INNER.split(word)) if _INNER.search(word) else (word,)
+    return tuple(stem(part) for part in parts if len(part) > 2 and part not in _STOP)
+
+
+read = lru_cache(512)(Reading)
+
+
+@lru_cache(128)
+def read_task(text: str) -> Task:
+    """Return what a user's task names."""
+    low = text.lower()
+    words = frozenset(WORD.findall(low))
+    plain = (word for word in words if not _NAMING.search(word))  # a file's name asks for nothing
+    parts = {stem(part) for word in plain for part in (word, *_INNER.split(word))}
+    stems = _stems(words)
+    kinds = frozenset(filter(None, map(_kind, WORD.findall(text))))
+    return Task(
+        low,
+        _SPELLED.sub("", low),
+        stems,
+        stems - _ACTIONS,
+        asked_in(frozenset(parts)),
+        kinds,
+        bool(DELEGATES.search(text)),
+    )
+
+
+def _kind(value: str) -> str:
+    """Return which kind of address a value is; empty if it is none."""
+    if "@" in value:
+        return "mail"
+    if _WEB.match(value) and not _FILE.search(value):
+        return "web"
+    return "account" if _ACCOUNT.match(value) else ""
+
+
+class Call(NamedTuple):
+    """A proposed call.
+
+    Attributes
+    ----------
+    new, known : frozenset of str
+        Words of the tool's name that neither task nor earlier calls have; those that the task has.
+    effects : tuple of str
+        What it does.
+    values : list of (str, str)
+        Names and values of its arguments.
+    """
+
+    tool: str
+    new: frozenset[str]
+    known: frozenset[str]
+    effects: tuple[str, ...]
+    values: list[tuple[str, str]]
+
+    @property
+    def doing(self) -> frozenset[str]:
+        """Return the stems of words that speak of its effects."""
+        return frozenset().union(*(STEMS_OF_TEXTS.get(e, frozenset()) for e in self.effects))
+
+
+def _unsolicited(
+    notes: Notes,
+    tool: Any,
+    names: Any,
+    arguments: Any,
+    task: Any,
+    calls: Any,
+    past: Any,
+    outputs: Any,
+    effects: Any = None,
+) -> Any:
+    if not isinstance(tool, str) or not isinstance(task, str):
+        known = is_unknown(tool) or is_unknown(task)
+        return NAN if known else notes.unknown("unsolicited() needs a tool's name and a task")
+    given = [list_of_texts(notes, "unsolicited", part) for part in (names, arguments, calls, past)]
+    held = [text for text in outputs if text is not None] if _is_list(outputs) else outputs
+    texts = list_of_texts(notes, "unsolicited", held)
+    declared = effects if effects is None else list_of_texts(notes, "unsolicited", effects)
+    if texts is None or any(part is None for part in given):
+        return NAN
+    if sum(map(len, texts)) > MAX_FOLLOWED:
+        return notes.unknown(
+            f"unsolicited() would look through more than {MAX_FOLLOWED} characters"
+        )
+    asked = read_task(task)
+    words, used = _topic_of(tool), frozenset().union(*map(_topic_of, given[2] or ()))
+    done = effects_of(tool) if declared is None else tuple(declared)
+    values = _values(given[0], given[1], done)
+    call = Call(tool, words - asked.stems - used, words & asked.stems, done, values)
+    found = _grounds(call, asked, [read(text) for text in texts], given[3] or ())
+    if not found and len(held) < len(outputs):
+        return notes.unknown("a result that unsolicited() looks through was cut, or left out")
+    return found
+
+
+@lru_cache(1024)
+def _topic_of(tool: str) -> frozenset[str]:
+    """Return the words of a tool's name that say what it is about."""
+    return frozenset(stem(w) for w in name_words(tool) if w not in _GENERIC and len(w) > 2)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple))
+
+
+def _values(names: Any, arguments: Any, effects: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the values of arguments with their names; of a command, the addresses in it."""
+    found = []
+    for name, argument in zip(names, arguments, strict=False):
+        for value in values_in(argument) or [argument]:
+            if len(value) <= LONGEST_VALUE and "run" not in effects:
+                found.append((name, value))
+            else:
+                found += [(name, w) for w in WORD.findall(value)[:100] if _kind(w) or "/" in w]
+    return found
+
+
+def _grounds(call: Call, task: Task, readings: Sequence[Reading], past: Sequence[str]) -> list[str]:
+    flows = {
+        (name, value): places
+        for name, value in call.values
+        if (places := _running(call, value, task, readings))
+    }
+    if not call.effects:
+        return ["reading"] if _is_foreign_reading(call, task, flows, readings) else []
+    asked = any(effect in task.effects or stem(effect) in task.stems for effect in call.effects)
+    if not asked and not task.delegates:
+        return ["effect"] if _is_foreign_effect(call, task, flows, readings) else []
+    strange = any(
+        _is_strange(call, name, value, task, found, past) for (name, value), found in flows.items()
+    )
+    return ["value"] if strange else []
+
+
+def _is_foreign_reading(call: Call, task: Task, flows: Flows, readings: Sequence[Reading]) -> bool:
+    """Tell whether a text speaks of what is read, with where to send it or what to read."""
+    if call.known or not call.new or task.delegates:
+        return False
+    spoken = _spoken(call, task, readings)
+    return spoken == "sent" or (
+        bool(spoken)
+        and any(
+            _SINKS.search(name) and not _topic(task, found) for (name, _), found in flows.items()
+        )
+    )
+
+
+def _is_foreign_effect(call: Call, task: Task, flows: Flows, readings: Sequence[Reading]) -> bool:
+    """Tell whether values or words of a text lead to an effect that the user did not ask for."""
+    if flows:
+        return any(_topic(task, found) < LEAST_TOPIC for found in flows.values())
+    return not _EVERYWHERE.issuperset(call.effects) and bool(_spoken(call, task, readings))
+
+
+def _topic(task: Task, found: Sequence[Found]) -> int:
+    """Return how many words a sentence around a value shares with the task at most."""
+    return max(len(place.sentence.stems & task.topic) for place in found)
+
+
+def _is_strange(
+    call: Call, name: str, value: str, task: Task, found: Sequence[Found], past: Sequence[str]
+) -> bool:
+    """Tell whether whom or what a call is about comes from text that is not about the task."""
+    own = _stems(frozenset(WORD.findall(value.lower())))
+    if not _SINKS.search(name) or not (_kind(value) or re.search(r"\d", value)):
+        return False
+    if max(len((place.sentence.stems - own) & task.topic) for place in found) >= LEAST_TOPIC:
+        return False
+    if "pay" in call.effects or _kind(value) in task.kinds:
+        return True  # the user has named whom; or it is too dear to be taken from a text
+    named = (read(past[place.source]).stems for place in found if place.source < len(past))
+    return not any(stems & task.stems for stems in named)
+
+
+def _running(call: Call, value: str, task: Task, readings: Sequence[Reading]) -> list[Found]:
+    """Return where a value stands, if it stands in running text alone and the task has it not."""
+    wanted = _SCHEME.sub("", value.strip().lower())
+    if len(wanted) < 2 or _stands(wanted, task.text) or _LITTLE.fullmatch(wanted):
+        return []
+    bare = _SPELLED.sub("", wanted)
+    spelled = len(bare) >= 8 and (bool(_kind(value)) or any(sign.isdigit() for sign in bare))
+    if spelled and bare in task.bare:
+        return []
+    found: list[Found] = []
+    for source, reading in enumerate(readings):
+        if wanted in reading.text:
+            for sentence in reading.sentences:
+                if wanted in sentence.text and _stands(wanted, sentence.text):
+                    if not _is_running(wanted, sentence) and not _is_step(
+                        call, wanted, reading.text
+                    ):
+                        return []
+                    found.append(Found(source, sentence))
+        elif spelled and bare in reading.bare:
+            found += [
+                Found(source, s) for s in reading.sentences if bare in _SPELLED.sub("", s.text)
+            ]
+    return found
+
+
+def _stands(wanted: str, text: str) -> bool:
+    """Tell whether a value stands in a text with no letter or digit beside it."""
+    at = text.find(wanted)
+    while at >= 0:
+        end = at + len(wanted)
+        if not (at and text[at - 1].isalnum()) and not (end < len(text) and text[end].isalnum()):
+            return True
+        at = text.find(wanted, at + 1)
+    return False
+
+
+def _is_running(wanted: str, sentence: Sentence) -> bool:
+    """Tell whether a sentence says something with a value, and is no field ``name: value``."""
+    rest = len(sentence.listed) - len(WORD.findall(wanted))
+    if rest >= 3:
+        return True
+    before = sentence.text.partition(wanted)[0].rstrip("\"' ")
+    return rest >= 1 and not before.endswith(":")
+
+
+def _is_step(call: Call, wanted: str, text: str) -> bool:
+    """Tell whether fields beside a value name the tool, or a step to take that does the same."""
+    name, at = _SIGNS.sub("", call.tool.lower()), text.find(wanted)
+    while at >= 0:
+        before, after = text[max(0, at - BESIDE) : at], text[at : at + BESIDE]
+        part = _END_OF_OBJECT.split(before)[-1] + _END_OF_OBJECT.split(after)[0]
+        if name in _SIGNS.sub("", part):
+            return True
+        fields = (WORD.findall(field) for field in _FIELDS.split(part))
+        few = chain.from_iterable(words for words in fields if len(words) <= 2)
+        if any(part in VERBS and stem(part) in call.doing for w in few for part in _INNER.split(w)):
+            return True
+        at = text.find(wanted, at + 1)
+    return False
+
+
+def _spoken(call: Call, task: Task, readings: Sequence[Reading]) -> str:
+    """Return whether a sentence of the results speaks of the tool: "yes", or with an address."""
+    best = ""
+    for sentence in _speaking(call.new, call.doing, readings):
+        if sentence.stems & call.new and any(
+            _ADDRESS.search(word) and word not in task.text for word in sentence.listed
+        ):
+            return "sent"
+        best = "yes"
+    return best
+
+
+def _speaking(
+    new: frozenset[str], doing: frozenset[str], readings: Sequence[Reading]
+) -> Iterator[Sentence]:
+    wanted = new | doing
+    for reading in readings:
+        if not wanted.isdisjoint(reading.stems):
+            for sentence in reading.sentences:
+                if len(sentence.listed) >= 4 and not wanted.isdisjoint(sentence.stems):
+                    yield sentence
+
+
+register(
+    {
+        "unsolicited": Function(
+            _unsolicited,
+            7,
+            8,
+            "why a call looks foreign to the task: 'effect', 'value' or 'reading'; [] if not",
+        )
+    }
+)
