@@ -139,7 +139,7 @@ def test_an_intervention_left_alone_stops_the_robot(told: Told) -> None:
     for k in range(10):
         told.judge(10.2 + 0.1 * k, **LIMIT)
     assert told.action(11.1) == "COMFORTABLE_STOP"
-    assert told.reason(11.1) == "an intervention is neither repeated nor withdrawn"
+    assert told.reason(11.1) == "the monitor went silent during an intervention"
     told.intervene(11.1, **LIMIT)
     assert told.watchdog.demand(11.1) == (Demand("LIMIT_SPEED", 1.0, 7), "asked for by the monitor")
 

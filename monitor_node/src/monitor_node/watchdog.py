@@ -273,4 +273,4 @@ class Watchdog:
         if now - heard.differ_since > self.period:
             yield "the monitor's risk and intervention contradict each other"
         if heard.demand.moves and now - heard.about[INTERVENTION] > self.timeout:
-            yield "an intervention is neither repeated nor withdrawn"
+            yield "the monitor went silent during an intervention"

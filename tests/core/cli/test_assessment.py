@@ -52,7 +52,7 @@ def test_each_state_is_told_what_it_lacks(forewarn: Run, corridor_run: Any, tmp_
     text = forewarn(*arguments).out
     lacking = np.flatnonzero(expected.missing)
     most = int(lacking[np.lexsort((-model.visits[lacking], -expected.missing[lacking]))][0])
-    rows = text.split("lack visits, most first\n", 1)[1].splitlines()
+    rows = text.split("with too few visits, most lacking first\n", 1)[1].splitlines()
     assert rows[1].split()[0] == model.vocabulary.key(model.states[most])
     assert f"{expected.missing[most]:,}" in rows[1]
 
@@ -173,7 +173,7 @@ def test_states_that_are_not_markov_are_named_with_what_to_do(
     text = forewarn(*arguments, "--assess").out
     assert text.startswith("enough to try, not to trust: ")
     assert "; 2 states are not Markov (--assess)\n" in text
-    assert "2 of 2 states are not Markov" in text
+    assert "in 2 of 2 states the next state depends on the one before" in text
     assert "add a predicate that tells the cases apart, or set `history: 2`" in text
     found = json.loads(forewarn(*arguments, "--json").out)["markov"]
     lit = next(test for test in found["states"] if test["name"] == "lit")
@@ -199,7 +199,7 @@ def test_a_chain_that_is_markov_passes(forewarn: Run, tmp_path: Path) -> None:
     lines = [{"t": i / 10, "x": float(draw.random() < 0.4)} for i in range(5000)]
     trace.write_text("".join(json.dumps(line) + "\n" for line in lines))
     text = forewarn("learn", trace, "-c", config, "-o", tmp_path / "m.json", "--assess").out
-    assert "Markov test: nothing against it in 2 states" in text
+    assert "Markov test: passed in all 2 states" in text
     easy = ["--per-transition", "--epsilon", "0.2"]
     text = forewarn("learn", trace, "-c", config, "-o", tmp_path / "m.json", *easy).out
     assert text.startswith("enough: every state has the visits that were asked for\n")
@@ -241,7 +241,7 @@ def test_assess_prints_all_of_it(forewarn: Run, corridor_run: Any, tmp_path: Pat
     path = tmp_path / "m.json"
     arguments = ["learn", corridor_run.held_out, "-c", corridor_run.config, "-o", path]
     short, long = forewarn(*arguments).out, forewarn(*arguments, "--assess").out
-    assert "lack visits" not in short
+    assert "most lacking first" not in short
     model = load_model(path)
     for i in np.flatnonzero(~model.terminal):
         key = model.vocabulary.key(model.states[int(i)])

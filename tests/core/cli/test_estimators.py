@@ -89,9 +89,11 @@ def model(learned: tuple[Path, str, str]) -> Path:
 
 def test_learn_says_what_the_risk_is_made_of(learned: tuple[Path, str, str]) -> None:
     path, out, err = learned
-    assert "no_crash: the risk is " in out
-    assert "log loss" in out
-    assert "stays_off: the risk is" not in out
+    assert "no_crash: the risk combines " in out
+    assert "from 40 recordings" in out
+    assert "details: --assess" in out
+    assert "log loss" not in out
+    assert "stays_off: the risk" not in out
     assert "the risk of stays_off is the chain's alone" in err
     assert json.loads(path.read_text())["version"] == VERSION
     (estimate,) = load_model(path).estimates
@@ -105,7 +107,9 @@ def test_inspect_validate_and_explain_say_it_too(
 ) -> None:
     config = folder / "monitor.yaml"
     shown = forewarn("inspect", model, "-c", config)
-    assert "no_crash: the risk is " in shown.out
+    assert "no_crash: the risk combines " in shown.out
+    assert "weighted sum of log-odds: " in shown.out
+    assert "log loss" in shown.out
     document = json.loads(forewarn("inspect", model, "-c", config, "--json", "-q").out)
     assert document["estimates"]["no_crash"]["recordings"] == 40
     told = forewarn("explain", "-c", config)
@@ -114,7 +118,7 @@ def test_inspect_validate_and_explain_say_it_too(
     checked = forewarn("validate", config, "-m", model)
     assert "monitor.yaml: valid" in checked.text
     assert "signals.near" not in checked.text  # the stack uses it
-    assert "the risk is " in checked.text
+    assert "the risk combines " in checked.text
 
 
 def test_what_explains_a_risk_tells_the_sum_that_it_is(folder: Path, model: Path) -> None:
@@ -205,8 +209,8 @@ def test_inspect_and_report_tell_it_of_states(
     page = tmp_path / "page.html"
     arguments = ("report", folder / "kept" / "50.jsonl", "-c", config, "-m", model, "-o", page)
     assert forewarn(*arguments, "-q").code in (0, 1)
-    told = "Ways are those of the chain alone; risks of states are those without scores, which push"
-    assert re.search(rf"{told} them at each (tick|step)\.", page.read_text())
+    sentence = "The ways drawn here are the chain's alone; scores move the risk of a state at each"
+    assert re.search(rf"{sentence} (tick|step), and are left out here\.", page.read_text())
 
 
 def test_replay_tells_bounds_from_recordings(
@@ -218,7 +222,7 @@ def test_replay_tells_bounds_from_recordings(
         "--verdicts", lines, "--exit-zero",
     )  # fmt: skip
     assert result.code == 0, result.err
-    assert "bounds of 0.95 are clustered: from what followed in" in result.text
+    assert "95 % bounds by bootstrap over 40 recordings" in result.text
     seen = 0
     for verdict in ticks(lines):
         prop = verdict["properties"][0]
@@ -332,7 +336,7 @@ def test_scores_count_from_five_recordings_with_a_violation_on_and_states_from_t
     for violated, estimate in found.items():
         assert estimate.chosen == ("ensemble" if violated >= 2 else "chain")
         assert (estimate.scored is not None) is (violated >= 5)
-        left_out = f"in {violated} recordings, and it takes 5 to judge scores: near left out"
+        left_out = f"{violated} recordings with a violation (scores: 5 or more): near left out"
         assert (left_out in estimate.reason) is (2 <= violated < 5)
 
 

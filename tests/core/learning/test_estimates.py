@@ -26,7 +26,7 @@ from forewarn.checking.numeric import risk_table
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigErrors, ModelError
-from forewarn.learning.estimates.choice import in_words, mixture_table
+from forewarn.learning.estimates.choice import details_in_words, in_words, mixture_table
 from forewarn.learning.estimates.crossing import cross, log_loss, logit
 from forewarn.learning.estimates.ensemble import (
     HOLD,
@@ -400,8 +400,9 @@ def test_auto_adds_up_all_estimates_and_says_so(chosen: CountModel) -> None:
     assert estimate.chosen == "ensemble"
     assert {part.base for part in estimate.plain.parts} <= {*losses} - {"ensemble"}
     words = in_words(estimate)
-    assert words.startswith("a weighted sum of log-odds: ")
+    assert words.startswith("the risk combines ")
     assert "30 recordings" in words
+    assert details_in_words(estimate).startswith("weighted sum of log-odds: ")
     assert any(words in note for note in build_monitor(compiled("ensemble"), chosen).remarks)
 
 
@@ -414,7 +415,7 @@ def test_with_too_few_violations_it_is_the_chain(runs: list[Path]) -> None:
     assert table is not None
     assert theirs is not None
     assert np.array_equal(table.values, theirs.values, equal_nan=True)
-    assert any("it takes 2 to judge ensemble" in note for note in monitor.notes)
+    assert any("(ensemble: 2 or more)" in note for note in monitor.notes)
 
 
 @pytest.mark.parametrize("horizon", ["5", "unbounded"])
@@ -431,7 +432,7 @@ def test_where_no_outcome_is_known_counted_is_the_chain(tmp_path: Path, horizon:
     model = learn(paths, spec.spec, spec.abstraction, watch=watch_for(spec)).model
     (estimate,) = with_estimates(spec, model).estimates
     assert estimate.is_chain and estimate.moments == 0
-    assert "of no moment is it known what followed" in in_words(estimate)
+    assert "every recording ends before the horizon" in in_words(estimate)
 
 
 def test_what_is_certain_and_what_was_never_seen_stay(learned: Any) -> None:
@@ -493,7 +494,7 @@ def test_estimates_that_cannot_be_are_refused(
 
 def test_a_model_that_does_not_tell_what_followed_is_refused(learned: Any) -> None:
     model = replace(learned(compiled("bayes")), shards=(), estimates=())
-    with pytest.raises(ModelError, match="does not tell what followed"):
+    with pytest.raises(ModelError, match="estimator bayes needs a model learned with the formula"):
         build_monitor(compiled("bayes"), model)
     monitor = build_monitor(compiled("ensemble"), model)
     assert any("0 recordings" in note for note in monitor.notes)
@@ -680,7 +681,7 @@ def test_the_chain_has_clustered_bounds_where_they_are_asked_for(
     table, credible = table_of(spec, model), table_of(plain, model)
     assert np.array_equal(table.values, credible.values)
     assert (table.kind, table.confidence, credible.kind) == ("clustered", 0.95, "credible")
-    assert any("clustered: from what followed in 30 recordings" in note for note in table.remarks)
+    assert any("bootstrap over 30 recordings" in note for note in table.remarks)
     assert build_monitor(spec, model).properties[0].announced.bounds_kind == BOUNDS["clustered"]
     save_model(model, tmp_path / "m.json")
     again = table_of(spec, load_model(tmp_path / "m.json"))
@@ -692,7 +693,7 @@ def test_clustered_bounds_need_what_followed(learned: Any) -> None:
     model = learned(compiled("chain", bounds="credible"))
     assert not model.shards
     spec = compiled("chain", bounds="clustered")
-    with pytest.raises(ModelError, match="does not tell what followed") as caught:
+    with pytest.raises(ModelError, match="need a model learned with the formula") as caught:
         build_monitor(spec, model)
     assert caught.value.key == "bounds.kind"
     assert table_of(compiled("chain", bounds="none"), model).kind == "none"

@@ -212,7 +212,7 @@ def test_what_makes_a_memory_unknown_is_told(tmp_path: Path) -> None:
     path = trace(tmp_path / "a.jsonl", [(0.0, {"auto": 1.0}), *rows[1:]])
     report = learn([path], spec.spec, spec.abstraction).reports[0]
     assert report.counts.unknown == 4 and report.stale["x"] == 1
-    name = "for_how_long(high): unknown, for an earlier moment was unknown, or there was none"
+    name = "for_how_long(high): no value, because an earlier moment has none or is missing"
     assert report.failures == {name: 3}
     defaulted = text.replace("x: {timeout: 0.1}", "x: {timeout: 0.1, default: 1}")
     spec = compile_spec(parse_spec(parse_document(defaulted)))

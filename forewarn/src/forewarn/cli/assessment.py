@@ -17,7 +17,6 @@ from forewarn.learning.coverage import DELTA, EPSILON, Coverage
 from forewarn.learning.markov_order import SIGNIFICANCE, MarkovTest
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.counts import CountModel
-from forewarn.reports.figures import percent
 from forewarn.reports.states import risk_text
 from forewarn.signals.clock_kinds import clock_of
 
@@ -44,12 +43,12 @@ class RequirementOptions:
 def print_coverage(model: CountModel, found: Sufficiency, limit: int, output: Output) -> None:
     """Say how many states have been visited often enough, and what up to `limit` others need."""
     asked = found.requirement
-    within = f"to within {asked.epsilon:g} with probability {1 - asked.delta:g}"
+    within = f"to ±{asked.epsilon:g} ({100 * (1 - asked.delta):g} % sure)"
     shown = found.coverage or found.transitions
     if found.coverage is None:
         output.say(
-            "coverage: some runs of this chain never end, so without a horizon no number of visits "
-            "is enough: set a horizon, or ask for --per-transition"
+            "coverage: no number of visits is enough, because some runs of this chain never end: "
+            "set a horizon, or ask for --per-transition"
         )
     elif not asked.per_transition:
         clock = clock_of(model.rate)
@@ -57,10 +56,11 @@ def print_coverage(model: CountModel, found: Sufficiency, limit: int, output: Ou
         if asked.horizon is not None:
             span = f" within {clock.say(clock.duration(asked.horizon))}"
         output.say(
-            f"coverage: the risk{span} {within} {_met(model, found.coverage)} (it can change by "
-            f"{found.factor:,.4g} times the error of a transition)"
+            f"coverage: {_met(model, found.coverage, f'the risk{span} {within}')}; an error in a "
+            f"transition changes the risk by up to {found.factor:,.4g} times as much"
         )
-    output.say(f"coverage: each transition probability {within} {_met(model, found.transitions)}")
+    each = _met(model, found.transitions, f"each transition probability {within}")
+    output.say(f"coverage: {each}")
     waiting = most_missing(shown)
     rows = [
         [
@@ -73,19 +73,26 @@ def print_coverage(model: CountModel, found: Sufficiency, limit: int, output: Ou
         for i in waiting[:limit]
     ]
     title = (
-        f"{len(rows)} of {plural(len(waiting), 'state')} that lack visits, most first"
+        f"{len(rows)} of {plural(len(waiting), 'state')} with too few visits, most lacking first"
         if rows
         else ""
     )
     output.table(("?state", "name", ">visits", ">required", ">missing"), rows, title)
 
 
-def _met(model: CountModel, found: Coverage) -> str:
+def _met(model: CountModel, found: Coverage, guarantee: str) -> str:
+    """Say what `guarantee` needs, and what there is: visits are the ticks spent in states."""
     live = ~model.terminal
+    noun = clock_of(model.rate).noun
     return (
-        f"needs {float(found.required.sum()):,.4g} visits, {percent(found.share)} made; "
-        f"enough for {int((found.covered & live).sum())} of {plural(int(live.sum()), 'state')}"
+        f"{int((found.covered & live).sum())} of {plural(int(live.sum()), 'state')} have enough "
+        f"visits; to know {guarantee} takes {_amount(found.required.sum())} {noun}s, and there are "
+        f"{_amount(found.visits.sum())}"
     )
+
+
+def _amount(number: float) -> str:
+    return f"{number / 1e6:,.3g} million" if number >= 1e6 else f"{number:,.0f}"
 
 
 def most_missing(found: Coverage) -> list[int]:
@@ -137,18 +144,16 @@ def print_dependence(
     failed = [test for test in tests if test.violated]
     if not failed:
         output.say(
-            f"Markov test: nothing against it in {plural(len(tests), 'state')} with enough "
-            f"visits to tell"
+            f"Markov test: passed in all {plural(len(tests), 'state')} with enough visits to test"
             if tests
-            else "Markov test: no state has the visits that a test needs"
+            else "Markov test: no state has enough visits to test"
         )
         return
     worst = failed[0]
     output.say(
-        f"Markov test: {len(failed)} of {len(tests)} states are not Markov (one of them wrongly "
-        f"called so with probability {SIGNIFICANCE:g} at most); most of all "
-        f"{model.vocabulary.name(worst.state)}, where the state before tells "
-        f"{worst.information:.2g} bits: {advice(compiled)}"
+        f"Markov test: in {len(failed)} of {len(tests)} states the next state depends on the one "
+        f"before, most in {model.vocabulary.name(worst.state)} ({worst.information:.2g} bits): "
+        f"{advice(compiled)}. A false finding has probability {SIGNIFICANCE:g} at most"
     )
     rows = [
         [

@@ -82,7 +82,7 @@ def run(options: Options, output: Output) -> int:
             f"{plural(mended.ticks, clock_of(model.rate).noun)} of "
             f"{plural(len(mended.recordings), 'held-out recording')}"
         )
-    print_estimates(model, output)
+    print_estimates(model, output, details=True)
     for fit in model.learned_score:
         output.say(danger_in_words(fit))
     limit = options.top or model.size

@@ -222,7 +222,7 @@ def _report(
     if options.assess:
         print_dependence(compiled, model, tests, model.size, output)
         print_estimators(model, choices, output)
-    print_estimates(model, output)
+    print_estimates(model, output, details=options.assess)
     print_calibration(fitted, clock.noun, output)
     output.say(
         f"{plural(model.size, 'state')}, {plural(transitions, 'transition')} -> {options.output}"

@@ -154,7 +154,7 @@ def _forgotten(abstraction: Abstraction, values: Sequence[Any]) -> Iterator[str]
     """Yield which expressions with memory have no value although all signals have one."""
     for signal, value in zip(abstraction.derived, values[len(abstraction.sources) :], strict=True):
         if signal.memory is not None and value is None:
-            yield f"{signal.name}: unknown, for an earlier moment was unknown, or there was none"
+            yield f"{signal.name}: no value, because an earlier moment has none or is missing"
 
 
 def learn(

@@ -71,8 +71,8 @@ def _facts(automaton: Automaton, noun: str) -> str:
         lines.append("It can never be violated: there is nothing to monitor.")
     else:
         lines.append(
-            f"It is violated at the first {noun} after which no continuation can save it; the "
-            f"monitor then starts again from that {noun}'s label."
+            "It counts as violated as soon as it can no longer be kept. The monitor then starts "
+            f"again from that {noun}."
         )
     if automaton.violated is not None and automaton.satisfied is not None:
         lines.append("It can be settled for good within an episode.")

@@ -240,7 +240,7 @@ def _notes(
                 f"{one.name}: risk_measure upper without bounds: only violations raise an alert"
             )
     notes += [
-        f"{one.estimate.judged.name}: the risk is {in_words(one.estimate)}"
+        f"{one.estimate.judged.name}: {in_words(one.estimate)}"
         for one in properties
         if one.estimate is not None and one.estimate.is_chain
     ]

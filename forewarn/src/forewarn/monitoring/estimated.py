@@ -107,8 +107,8 @@ def estimates_of(
             found.append(choose(model, question, judged, section.estimator))
         else:
             raise ModelError(
-                f"estimator {section.estimator}: the model does not tell what followed under the "
-                f"formula, horizon and scores of {name!r}",
+                f"estimator {section.estimator} needs a model learned with the formula, horizon "
+                f"and scores of {name!r}",
                 key=f"properties.{name}.estimator",
                 accepted="a model learned with this monitor file; or estimator: chain",
             )
@@ -133,9 +133,10 @@ def estimated_table(
     if estimate.scored is not None:
         mixtures.append((estimate.scored, estimate.scored_calibration))
     tables = [mixture_table(whole, *mixture) for mixture in mixtures]
-    told = (f"the risk is {in_words(estimate)}",)
+    remarks = (in_words(estimate),)
     made = [
-        RiskTable(table, horizon=chain.horizon, notes=chain.notes, remarks=told) for table in tables
+        RiskTable(table, horizon=chain.horizon, notes=chain.notes, remarks=remarks)
+        for table in tables
     ]
     if bounds.kind != "none":
         made = _bounded(problem, mixtures, made, bounds)
@@ -161,8 +162,8 @@ def clustered_chain(
     """
     if told_by(judged_in(model.shards), judged) is None:
         raise ModelError(
-            f"bounds of the kind clustered: the model does not tell what followed under the "
-            f"formula and horizon of {judged.name!r}",
+            "bounds of the kind clustered need a model learned with the formula and horizon of "
+            f"{judged.name!r}",
             key="bounds.kind",
             accepted="a model learned with this monitor file; or credible, sound or none",
         )
@@ -186,10 +187,9 @@ def _bounded(
         confidence=bounds.confidence,
     )
     counted = f" ({problem.counted})" if problem.counted else ""
-    told = (
-        f"bounds of {bounds.confidence:.4g} are clustered: from what followed in "
-        f"{plural(problem.recordings, 'recording')}{counted}, {drawn} sets of them drawn with "
-        "replacement"
+    remark = (
+        f"{100 * bounds.confidence:.4g} % bounds by bootstrap over "
+        f"{plural(problem.recordings, 'recording')}{counted}"
     )
     return [
         replace(
@@ -198,7 +198,7 @@ def _bounded(
             upper=upper,
             kind="clustered",
             confidence=bounds.confidence,
-            remarks=(*table.remarks, told),
+            remarks=(*table.remarks, remark),
         )
         for table, (lower, upper) in zip(tables, between, strict=True)
     ]

@@ -119,7 +119,4 @@ def memory_bound(parts: tuple[Part, ...]) -> str:
     """Return the bound of the whole, and of each part, in one line for people."""
     each = "; ".join(f"{part.name} {size_text(part.bytes)} ({part.what})" for part in parts)
     total = size_text(sum(part.bytes for part in parts))
-    return (
-        f"what grows while it runs takes at most {total}: {each}. Not counted: libraries, the "
-        "model and what is kept for each of its states, the newest messages of each topic"
-    )
+    return f"a node needs up to {total}, plus libraries, model and newest messages: {each}"

@@ -61,10 +61,11 @@ def _made_of(compiled: CompiledProperty, noun: str) -> str:
     """Return what the risk is made of, where it is not the chain's."""
     if compiled.estimate is None or not is_estimated(compiled):
         return ""
-    told = f"The risk is {in_words(compiled.estimate)}. Ways are those of the chain alone"
+    words = in_words(compiled.estimate)
+    text = f"{words[0].upper()}{words[1:]}. The ways drawn here are the chain's alone"
     if compiled.scored is not None:
-        told += f"; risks of states are those without scores, which push them at each {noun}"
-    return f'<p class="lead">{escape(told)}.</p>'
+        text += f"; scores move the risk of a state at each {noun}, and are left out here"
+    return f'<p class="lead">{escape(text)}.</p>'
 
 
 def _ways(compiled: CompiledProperty, model: CountModel) -> str:

@@ -17,7 +17,7 @@ from forewarn.models.estimates import PLAIN, Estimate, Line, Loss, Mixture, Part
 from forewarn.models.shards import PropertyKey
 
 MEMBERS = ("chain", "bayes", "logistic", "multi_step")
-PENALTY = "the fewer violations, the closer the weights stay to preset ones"
+PENALTY = "with few violations, the weights stay close to preset ones"
 FEWEST = 2
 """Recordings with a violation without which there is nothing to choose by."""
 
@@ -67,20 +67,17 @@ def choose(model: CountModel, question: RiskQuery, judged: PropertyKey, asked: s
     if violated < fewest and asked != "frequency":
         return replace(blank, reason=_reasons(problem.counted, _too_few(violated, fewest, asked)))
     if not blank.moments:
-        return replace(blank, reason="of no moment is it known what followed within the horizon")
+        reason = "every recording ends before the horizon of its moments"
+        return replace(blank, reason=reason)
     whole = problem.sample(np.ones(problem.recordings, dtype=np.int64))
     names = MEMBERS if asked == "ensemble" else tuple(dict.fromkeys(("chain", asked)))
     if asked == "multi_step" and not BY_NAME["multi_step"].settings(problem):
-        return replace(
-            blank, reason="no steps of several ticks fit into the horizon, or its tables"
-        )
+        return replace(blank, reason="the horizon is too short for steps of several ticks")
     crossed = cross(problem, names, whole.risk)
     if crossed is None:
         if asked == "frequency":
             return replace(blank, chosen="frequency", plain=_alone("frequency", ()))
-        return replace(
-            blank, reason="the recordings cannot be parted into folds that tell anything"
-        )
+        return replace(blank, reason="too few recordings for cross-validation")
     losses = tuple(crossed.loss(name, risk) for name, risk in crossed.risks.items())
     if asked == "ensemble":
         return _stacked(replace(blank, losses=losses), crossed)
@@ -98,11 +95,11 @@ def choose(model: CountModel, question: RiskQuery, judged: PropertyKey, asked: s
 
 def _too_few(violated: int, fewest: int, what: str) -> str:
     recordings = plural(violated, "recording")
-    return f"a violation follows in {recordings}, and it takes {fewest} to judge {what}"
+    return f"only {recordings} with a violation ({what}: {fewest} or more)"
 
 
-def _reasons(*told: str) -> str:
-    return "; ".join(filter(None, told))
+def _reasons(*reasons: str) -> str:
+    return "; ".join(filter(None, reasons))
 
 
 def _alone(base: str, setting: Setting) -> Mixture:
@@ -128,7 +125,7 @@ def _stacked(blank: Estimate, crossed: Crossed) -> Estimate:
         few = _too_few(blank.with_violations, FEWEST_SCORED, "scores")
         unusable = f"{few}: {names} left out"
     elif len(scores) and not (crossed.followed[known] > 0).any():
-        unusable = f"no violation follows a moment at which scores are in [0, 1]: {names} left out"
+        unusable = f"no score was in [0, 1] before a violation: {names} left out"
     elif len(scores):
         scored = _sum(crossed, known, len(scores))
         losses += [
@@ -207,28 +204,46 @@ def calibrated_scores(mixture: Mixture, line: Line) -> tuple[float, ...]:
 
 
 def in_words(estimate: Estimate) -> str:
-    """Say in one sentence what a risk is made of."""
-    mixture = estimate.plain if estimate.scored is None else estimate.scored
-    line = estimate.calibration if estimate.scored is None else estimate.scored_calibration
+    """Say in one sentence what a risk is made of: a subject, a verb, and the data."""
     if estimate.is_chain:
-        return f"the chain's risk: {estimate.reason}" if estimate.reason else "the chain's risk"
-    told = []
-    for part in mixture.parts:
-        if part.weight == 0:
-            continue
-        setting = BY_NAME[part.base].words(part.setting)
-        weight = "" if estimate.chosen != "ensemble" else f" {part.weight:.2f}"
-        told.append(f"{part.base}{weight}" + (f" ({setting})" if setting else ""))
-    told += [
+        because = f": {estimate.reason}" if estimate.reason else ""
+        return f"the risk is the Markov chain's{because}"
+    mixture, _ = _used(estimate)
+    names = [part.base for part in mixture.parts if part.weight > 0]
+    names += [f"score {name}" for name in estimate.judged.scores[: len(mixture.scores)]]
+    names = names or [mixture.parts[0].base]
+    several = f"combines {len(names)} estimates"
+    made = several if len(names) > 1 else f"is estimated by {names[0]}"
+    return (
+        f"the risk {made}, from {plural(estimate.recordings, 'recording')}, "
+        f"{estimate.with_violations} with violations"
+    )
+
+
+def details_in_words(estimate: Estimate) -> str:
+    """Say how much each estimate and score weighs, and why; empty where the chain is taken."""
+    if estimate.is_chain:
+        return ""
+    mixture, line = _used(estimate)
+    parts = [_in_words(part, estimate.chosen) for part in mixture.parts if part.weight > 0]
+    parts += [
         f"score {name} {weight:.2f}"
         for name, weight in zip(estimate.judged.scores, mixture.scores, strict=False)
     ]
-    summed = estimate.chosen == "ensemble"
-    sentence = f"a weighted sum of log-odds: {', '.join(told)}" if summed else told[0]
+    summed = "weighted sum of log-odds: " if estimate.chosen == "ensemble" else ""
+    calibrated = ""
     if line != PLAIN:
-        sentence += f"; calibrated, log-odds times {line.slope:.2f} {line.intercept:+.2f}"
-    chosen = f"; {estimate.reason}" if estimate.asked == "ensemble" else ""
-    return (
-        f"{sentence} (from {plural(estimate.recordings, 'recording')}, "
-        f"{estimate.with_violations} with violations{chosen})"
-    )
+        calibrated = f"calibrated: log-odds times {line.slope:.2f} {line.intercept:+.2f}"
+    return _reasons(f"{summed}{', '.join(parts)}", calibrated, estimate.reason)
+
+
+def _used(estimate: Estimate) -> tuple[Mixture, Line]:
+    if estimate.scored is None:
+        return estimate.plain, estimate.calibration
+    return estimate.scored, estimate.scored_calibration
+
+
+def _in_words(part: Part, chosen: str) -> str:
+    setting = BY_NAME[part.base].words(part.setting)
+    weight = f" {part.weight:.2f}" if chosen == "ensemble" else ""
+    return f"{part.base}{weight}" + (f" ({setting})" if setting else "")

@@ -45,7 +45,7 @@ class Bayes:
 
     def words(self, setting: Setting) -> str:
         """Say the strength."""
-        return f"the chain as {setting[0]:g} visits"
+        return f"the chain counts as {setting[0]:g} visits"
 
 
 class OfChain:
