@@ -209,7 +209,7 @@ def test_inspect_and_report_tell_it_of_states(
     page = tmp_path / "page.html"
     arguments = ("report", folder / "kept" / "50.jsonl", "-c", config, "-m", model, "-o", page)
     assert forewarn(*arguments, "-q").code in (0, 1)
-    sentence = "The ways drawn here are the chain's alone; scores move the risk of a state at each"
+    sentence = "those of the chain alone; scores move the risk of a state at each"
     assert re.search(rf"{sentence} (tick|step), and are left out here\.", page.read_text())
 
 
@@ -315,7 +315,7 @@ def test_learn_leaves_out_a_score_that_is_no_probability_and_says_so(
     config, file = bags.with_suffix(".yaml"), folder / "left_out.json"
     result = forewarn("learn", bags, "-c", config, "-o", file, "-j1")
     assert result.code == 0
-    assert "a moment at which scores are in [0, 1]: near left out" in " ".join(result.out.split())
+    assert "in [0, 1] before a violation: near left out" in " ".join(result.out.split())
     (estimate,) = load_model(file).estimates
     assert estimate.scored is None
 

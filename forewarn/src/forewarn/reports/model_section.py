@@ -62,7 +62,7 @@ def _made_of(compiled: CompiledProperty, noun: str) -> str:
     if compiled.estimate is None or not is_estimated(compiled):
         return ""
     words = in_words(compiled.estimate)
-    text = f"{words[0].upper()}{words[1:]}. The ways drawn here are the chain's alone"
+    text = f"{words[0].upper()}{words[1:]}. The ways drawn here are those of the chain alone"
     if compiled.scored is not None:
         text += f"; scores move the risk of a state at each {noun}, and are left out here"
     return f'<p class="lead">{escape(text)}.</p>'

@@ -86,7 +86,6 @@ def choose(model: CountModel, question: RiskQuery, judged: PropertyKey, asked: s
     return replace(
         blank,
         chosen=asked,
-        reason="as the monitor file says",
         losses=losses,
         plain=_alone(asked, crossed.chosen[asked]),
         calibration=line,
@@ -136,7 +135,7 @@ def _stacked(blank: Estimate, crossed: Crossed) -> Estimate:
     return replace(
         blank,
         chosen="ensemble",
-        reason=_reasons(blank.reason, unusable, PENALTY),
+        reason=_reasons(blank.reason, unusable),
         plain=plain.mixture,
         calibration=plain.line,
         scored=None if scored is None else scored.mixture,
@@ -217,6 +216,7 @@ def in_words(estimate: Estimate) -> str:
     return (
         f"the risk {made}, from {plural(estimate.recordings, 'recording')}, "
         f"{estimate.with_violations} with violations"
+        f"{'; ' if estimate.reason else ''}{estimate.reason}"
     )
 
 
@@ -230,11 +230,13 @@ def details_in_words(estimate: Estimate) -> str:
         f"score {name} {weight:.2f}"
         for name, weight in zip(estimate.judged.scores, mixture.scores, strict=False)
     ]
-    summed = "weighted sum of log-odds: " if estimate.chosen == "ensemble" else ""
+    summed, held = "", ""
+    if estimate.chosen == "ensemble":
+        summed, held = "weighted sum of log-odds: ", PENALTY
     calibrated = ""
     if line != PLAIN:
         calibrated = f"calibrated: log-odds times {line.slope:.2f} {line.intercept:+.2f}"
-    return _reasons(f"{summed}{', '.join(parts)}", calibrated, estimate.reason)
+    return _reasons(f"{summed}{', '.join(parts)}", calibrated, held)
 
 
 def _used(estimate: Estimate) -> tuple[Mixture, Line]:
