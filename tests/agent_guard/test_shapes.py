@@ -15,8 +15,8 @@ from pydantic import BaseModel
 from rules import written
 
 from agent_guard import Guard, GuardedRun
-from forewarn.recordings.agent_texts import leaves, says_failed, text_of
 from forewarn.recordings.registry import open_recording
+from forewarn.wings.agents.texts import leaves, says_failed, text_of
 
 
 @dataclasses.dataclass

@@ -31,7 +31,7 @@ folder = Path(sys.argv[1])
 config, runs, model = folder / "m.yaml", folder / "runs", folder / "m.json"
 def run(*words):
     print(json.dumps([words[0], main([*map(str, words)])]))
-run("validate", config, "--bag", runs / "0.jsonl")
+run("validate", config, "--bag", runs / "0.csv")
 run("learn", "-c", config, runs, "-o", model, "-q")
 run("replay", "-c", config, "-m", model, runs, "--exit-zero", "-q")
 run("tune", "-c", config, runs, "--folds", "2", "--false-alarms-per-hour", "100", "-q")
@@ -45,7 +45,7 @@ except ModuleNotFoundError as error:
     assert error.name.split(".")[0] not in ("forewarn", "monitor_node"), error
 print(json.dumps(["loaded", [name for name in sys.modules if name.startswith("forewarn.wings.")]]))
 """
-MAIN = "from forewarn.cli import main\nsys.exit(main(sys.argv[1:]))"
+MAIN = "import sys\nfrom forewarn.cli import main\nsys.exit(main(sys.argv[1:]))"
 CONFIG = """
 rate: 10
 signals: {gap: {timeout: 1}}
@@ -67,8 +67,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (found / "runs").mkdir()
     for seed in range(6):
         gaps = [abs((seed * 7 + tick * (3 + seed % 2)) % 90 - 45) / 10 for tick in range(200)]
-        lines = [json.dumps({"t": tick / 10, "gap": gap}) for tick, gap in enumerate(gaps)]
-        (found / "runs" / f"{seed}.jsonl").write_text("\n".join(lines) + "\n")
+        lines = [f"{tick / 10},{gap}" for tick, gap in enumerate(gaps)]
+        (found / "runs" / f"{seed}.csv").write_text("\n".join(["t,gap", *lines]) + "\n")
     return found
 
 
@@ -90,10 +90,11 @@ def test_each_command_of_a_wing_names_it_where_it_is_absent(wing: str) -> None:
     for command in WINGS[wing].commands:
         assert command in COMMANDS
         assert command_module(command).DESCRIPTION
-    done = python(ABSENT.format(wing=wing) + MAIN, *WINGS[wing].commands[0].split(), "x")
-    assert done.returncode == 2
-    assert f"needs the wing {wing}" in done.stderr
-    assert f"forewarn/wings/{wing}" in done.stderr
+    for command in WINGS[wing].commands[:1]:
+        done = python(ABSENT.format(wing=wing) + MAIN, *command.split(), "x")
+        assert done.returncode == 2
+        assert f"needs the wing {wing}" in done.stderr
+        assert f"forewarn/wings/{wing}" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -105,10 +106,10 @@ def test_each_section_of_a_wing_names_it_where_it_is_absent(
     assert key in MonitorSpec.model_fields
     assert issubclass(section_of_wing(key), Section)
     config = tmp_path / "m.yaml"
-    config.write_text(CONFIG + f"{key}: {{}}\n")
+    config.write_text(CONFIG + f"{key}: {{x: {{}}}}\n")
     done = python(ABSENT.format(wing=wing) + MAIN, "validate", config)
     assert done.returncode == 2
-    assert f"line 6: {key}: " in done.stdout
+    assert f"line 6: {key}" in done.stdout
     assert f"needs the wing {wing}" in done.stdout
 
 
@@ -122,3 +123,12 @@ def test_a_signal_with_rules_about_plans_names_the_wing(tmp_path: Path) -> None:
     done = python(ABSENT.format(wing="plans") + MAIN, "validate", config)
     assert done.returncode == 2
     assert "a signal with rules about plans needs the wing plans" in done.stdout + done.stderr
+
+
+def test_runs_of_agents_name_the_wing(tmp_path: Path) -> None:
+    run = {"calls": [{"action": "send", "args": {"to": "a"}, "observation": "ok"}]}
+    (tmp_path / "runs.jsonl").write_text(json.dumps(run) + "\n")
+    assert not python(MAIN, "info", tmp_path / "runs.jsonl").returncode
+    done = python(ABSENT.format(wing="agents") + MAIN, "info", tmp_path / "runs.jsonl")
+    assert done.returncode == 2
+    assert "a recording with runs of agents needs the wing agents" in done.stderr

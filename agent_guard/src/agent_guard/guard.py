@@ -23,11 +23,11 @@ from agent_guard.record import StepRecord
 from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, REPLAN
 from forewarn.errors import ForewarnError
 from forewarn.monitoring.loading import load_fitting
-from forewarn.monitoring.proposals import Judge, Judgement, RuleState
-from forewarn.recordings.agent_calls import Call
-from forewarn.recordings.agent_chats import split
-from forewarn.recordings.agent_steps import text_of_result
-from forewarn.recordings.agent_texts import says_failed, text_of
+from forewarn.wings.agents.calls import Call
+from forewarn.wings.agents.chats import split
+from forewarn.wings.agents.proposals import Judge, Judgement, RuleState
+from forewarn.wings.agents.steps import text_of_result
+from forewarn.wings.agents.texts import says_failed, text_of
 
 log = logging.getLogger("agent_guard")
 MOST_ARGUMENTS = 10_000

@@ -37,7 +37,7 @@ from agent_guard.outcomes import NOTHING, Settled
 from agent_guard.turns import Kept, Turn, begin, ended, gathered, merged, named, over
 from forewarn.config.actions import ACTIONS
 from forewarn.errors import ConfigError
-from forewarn.recordings.agent_texts import says_failed
+from forewarn.wings.agents.texts import says_failed
 
 log = logging.getLogger("agent_guard")
 KEY = "forewarn"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from agent_guard.decisions import Decision, Proposal
 from forewarn.errors import InputError
-from forewarn.monitoring.proposals import RuleState
+from forewarn.wings.agents.proposals import RuleState
 
 NOTHING: Mapping[str, Any] = {}
 

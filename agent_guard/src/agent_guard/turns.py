@@ -16,7 +16,7 @@ from agent_guard.decisions import Decision, Proposal
 from agent_guard.guard import Guard
 from agent_guard.outcomes import NOTHING, GuardError, JudgedCall, RunState, Settled
 from forewarn.config.actions import REPLAN
-from forewarn.recordings.agent_steps import text_of_result
+from forewarn.wings.agents.steps import text_of_result
 
 Kept = dict[str, Any]
 

@@ -69,6 +69,10 @@ WINGS = MappingProxyType(
             commands=("incidents",),
             sections={"black_box": "section:BlackBoxSpec"},
         ),
+        "agents": Wing(
+            "runs of agents, and what rules say of a call or a goal before it is made",
+            sections={"guards": "section:GuardSpec"},
+        ),
         "anomalies": Wing(
             "runs that are unlike normal ones",
             commands=("anomalies",),

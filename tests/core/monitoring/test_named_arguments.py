@@ -10,8 +10,8 @@ import pytest
 
 from agent_guard import Guard, GuardedRun
 from forewarn.errors import ConfigErrors
-from forewarn.recordings.agent_steps import LONGEST_TEXT
 from forewarn.recordings.registry import open_recording
+from forewarn.wings.agents.steps import LONGEST_TEXT
 
 RULES = """
 version: 1

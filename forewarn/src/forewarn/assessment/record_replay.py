@@ -22,7 +22,6 @@ from forewarn.monitoring.build import compile_for
 from forewarn.monitoring.carried import LARGEST, Conditions, TableReader, Taken, with_tables
 from forewarn.monitoring.checkpoint import recall
 from forewarn.monitoring.evaluate import TickResult
-from forewarn.monitoring.goals import again
 from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.record import (
     ANOMALY_NAME,
@@ -39,6 +38,7 @@ from forewarn.monitoring.step import Monitor
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.registry import open_recording
 from forewarn.recordings.zstd import CutError, unpacked
+from forewarn.registry import part
 from forewarn.states.fresh import KEY
 from forewarn.states.plan_signals import unpacked_readers
 
@@ -224,7 +224,7 @@ class _Replay:
                     raise RecordingError("changes to a model that is not in it")
                 watch.use(self._solved(watch.build(model), event.tables))
             case happened.GoalDecided():
-                self.goals += again(watch, event)
+                self.goals += part("agents", "goals", "a goal in a record").again(watch, event)
             case happened.Acknowledge():
                 pass  # about a file that the replay does not need
             case (

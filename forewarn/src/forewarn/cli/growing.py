@@ -20,6 +20,7 @@ from forewarn.cli.fleet import FleetOptions, Readers
 from forewarn.cli.options import option
 from forewarn.cli.output import Output
 from forewarn.cli.tree_text import comments_of, section_text
+from forewarn.config.agent_signals import OF_CALL, PROPOSED
 from forewarn.errors import ConfigError, RecordingError, plural
 from forewarn.learning.candidates import EMBEDDING, TEXT_KINDS
 from forewarn.learning.copies import Copies
@@ -27,7 +28,6 @@ from forewarn.learning.examples import RunStep, closing_variables, run_of
 from forewarn.learning.folds import grouping_of, told_groups
 from forewarn.learning.trees import Growth
 from forewarn.logic.specification import CompiledSpec
-from forewarn.recordings.agent_steps import OF_CALL, PROPOSED
 from forewarn.states.interface import mark_of
 from forewarn.states.tree.abstraction import Role, TreeSection
 from forewarn.states.tree.nodes import MAX_DEPTH, Node

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from forewarn.cli.findings import Finding, error_findings, warning
 from forewarn.cli.options import argument, option
@@ -22,12 +22,12 @@ from forewarn.logic.automaton import Automaton, horizon_notes, is_stricter, lett
 from forewarn.logic.problems import Check, all_problems
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.memory_bound import growing_parts, memory_bound
+from forewarn.registry import part
 from forewarn.signals.clock import horizon_ticks
 from forewarn.states.danger.fit import LearnedScoreFit
 from forewarn.states.plan_signals import plan_readers
 
 if TYPE_CHECKING:
-    from forewarn.cli.validate_tools import Schemas
     from forewarn.models.counts import CountModel
 
 DESCRIPTION = """\
@@ -93,7 +93,7 @@ def run(options: Options, output: Output) -> int:
 
 
 def check_file(
-    file: Path, bags: list[Path], model: Path | None, tools: Schemas | None = None
+    file: Path, bags: list[Path], model: Path | None, tools: Any | None = None
 ) -> Iterator[Finding]:
     """Yield all findings about one monitor file."""
     opened = cache(_open)
@@ -108,9 +108,7 @@ def check_file(
         yield from error_findings(error)
         return
     if tools is not None:
-        from forewarn.cli.validate_tools import against_tools
-
-        yield from against_tools(compiled.spec, tools)
+        yield from _tool_schemas().against_tools(compiled.spec, tools)
     yield from _unused(compiled)
     yield from _properties(compiled)
     if (box := compiled.spec.black_box) is not None:
@@ -132,10 +130,12 @@ def check_file(
         yield from against_model(compiled, path, opened(path))
 
 
-def _tools(path: Path) -> Schemas:
-    from forewarn.cli.validate_tools import read_tools
+def _tools(path: Path) -> Any:
+    return _tool_schemas().read_tools(path)
 
-    return read_tools(path)
+
+def _tool_schemas() -> Any:
+    return part("agents", "tools", "--tools")
 
 
 def _existing(bags: list[Path]) -> list[Path]:

@@ -119,10 +119,13 @@ class WingSection:
     """The check of a section of a wing, which is imported where a file has the section."""
 
     key: str
+    optional: bool
 
     def __call__(self, value: object) -> Section | None:
         """Return the section; ValidationError names the keys within it."""
-        return None if value is None else self.section.model_validate(value)
+        if value is None and self.optional:
+            return None
+        return self.section.model_validate(value)
 
     @property
     def section(self) -> type[Section]:
@@ -134,9 +137,9 @@ class WingSection:
         return found
 
 
-def of_wing(key: str) -> BeforeValidator:
+def of_wing(key: str, *, optional: bool = False) -> BeforeValidator:
     """Return the check of a section that belongs to a wing."""
-    return BeforeValidator(WingSection(key))
+    return BeforeValidator(WingSection(key, optional))
 
 
 def default(section: type[_Own], **values: Any) -> _Own:

@@ -16,7 +16,6 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 from forewarn.config.actuators import ActuatorsSpec, EscapeSpec
 from forewarn.config.danger import LearnedScoreSpec, danger_misfits
 from forewarn.config.fields import CheckedRate, Duration, Finite, Section, default, of_wing
-from forewarn.config.guards import GuardSpec, guard_misfits
 from forewarn.config.includes import with_fragments
 from forewarn.config.problems import config_error, validation_problems
 from forewarn.config.sections import (
@@ -32,6 +31,7 @@ from forewarn.config.signals import TRANSFORMS, Expr, Limit, SignalSpec
 from forewarn.config.stepwise import Misfit, misfits
 from forewarn.config.yaml_text import Document, load_document
 from forewarn.errors import ConfigError, ConfigErrors, InputError
+from forewarn.registry import part
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 Own = TypeVar("Own", bound=Section)
@@ -117,7 +117,7 @@ class MonitorSpec(Section):
     mode : str
         ``act``: a node whose parameter ``mode`` says ``act`` as well intervenes. Without both it
         only observes.
-    guards : dict of str to GuardSpec
+    guards : dict of str to section of the wing agents
         Actions whose goals are checked before they are passed on.
     black_box : section of the wing black_box, or None
         What a node keeps in memory and writes when something happens.
@@ -150,13 +150,13 @@ class MonitorSpec(Section):
     properties: Annotated[dict[str, PropertySpec], Field(min_length=1)]
     learning: LearningSpec = default(LearningSpec)
     bounds: BoundsSpec = default(BoundsSpec)
-    anomaly: Annotated[Any, of_wing("anomaly")] = None
+    anomaly: Annotated[Any, of_wing("anomaly", optional=True)] = None
     shield: ShieldSpec | None = None
     model: str | None = None
     mode: Literal["observe", "act"] = "observe"
-    guards: dict[str, GuardSpec] = {}  # noqa: RUF012
+    guards: dict[str, Annotated[Any, of_wing("guards")]] = {}  # noqa: RUF012
     actuators: ActuatorsSpec = default(ActuatorsSpec)
-    black_box: Annotated[Any, of_wing("black_box")] = None
+    black_box: Annotated[Any, of_wing("black_box", optional=True)] = None
     file: Path | None = Field(default=None, exclude=True)
     _origin: MonitorSpec | None = PrivateAttr(default=None)
 
@@ -296,11 +296,16 @@ def parse_spec(document: Document) -> MonitorSpec:
 def _misfit_errors(spec: MonitorSpec, document: Document | None) -> Iterator[InputError]:
     for path, problem, accepted in (
         *misfits(spec),
-        *guard_misfits(spec),
+        *_guard_misfits(spec),
         *danger_misfits(spec),
         *_type_misfits(spec),
     ):
         yield config_error(problem, document, path, accepted)
+
+
+def _guard_misfits(spec: MonitorSpec) -> Iterator[Misfit]:
+    if spec.guards:
+        yield from part("agents", "section", "the section guards").guard_misfits(spec)
 
 
 def _type_misfits(spec: MonitorSpec) -> Iterator[Misfit]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, get_args, get_origin
 
 from pydantic import ValidationError
@@ -107,14 +107,19 @@ def _section_at(kind: Any, path: Sequence[object]) -> type[Section] | None:
         if not path:
             return kind
         fields = {field.alias or name: field for name, field in kind.model_fields.items()}
-        return _section_at(_kind_of(fields[path[0]]), path[1:]) if path[0] in fields else None
+        return _section_of(fields[path[0]], path[1:]) if path[0] in fields else None
     # A name leads from a mapping, and a number from a list, to what it holds.
     rest = path[1:] if get_origin(kind) in (dict, tuple) else path
-    found = (_section_at(part, rest) for part in get_args(kind))
+    own = _of_wing(getattr(kind, "__metadata__", ()))
+    found = (_section_at(part, rest) for part in ((own,) if own else get_args(kind)))
     return next((one for one in found if one is not None), None)
 
 
-def _kind_of(field: FieldInfo) -> Any:
-    """Return what a key holds: its annotation, or the section of a wing."""
-    checks = (getattr(one, "func", None) for one in field.metadata)
-    return next((x.section for x in checks if isinstance(x, WingSection)), field.annotation)
+def _section_of(field: FieldInfo, path: Sequence[object]) -> type[Section] | None:
+    return _section_at(_of_wing(field.metadata) or field.annotation, path)
+
+
+def _of_wing(checks: Iterable[Any]) -> type[Section] | None:
+    """Return the section of a wing that is read by one of some checks."""
+    found = (getattr(one, "func", None) for one in checks)
+    return next((one.section for one in found if isinstance(one, WingSection)), None)

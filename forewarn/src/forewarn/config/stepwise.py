@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from forewarn.config.agent_types import mismatches
+from forewarn.config.agent_signals import mismatches
 
 if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec

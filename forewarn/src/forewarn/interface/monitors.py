@@ -17,9 +17,8 @@ from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.loading import make_monitor
 from forewarn.monitoring.session import Session
 from forewarn.monitoring.verdict import PropertyVerdict
-from forewarn.recordings.annotate import line_value
 from forewarn.recordings.interface import Sample
-from forewarn.recordings.traces import NO_TIME, sample_of
+from forewarn.recordings.traces import NO_TIME, line_value, sample_of
 from forewarn.signals.clock import NANOSECONDS
 
 

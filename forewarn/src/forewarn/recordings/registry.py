@@ -9,25 +9,31 @@ An entry point of the group ``forewarn.recordings`` names a `RecordingFormat`::
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from forewarn.errors import RecordingError
+from forewarn.config.agent_signals import RUN
+from forewarn.errors import MissingWingError, RecordingError
 from forewarn.files.inputs import open_plain
 from forewarn.files.remote import RemotePath, address
-from forewarn.recordings import agent_steps, agents, frames, rosbag1, rosbag2, tables, traces
+from forewarn.recordings import frames, rosbag1, rosbag2, tables, traces
 from forewarn.recordings.bag import BagRecording
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.mcap_records import MAGIC as MCAP_MAGIC
 from forewarn.recordings.parts import PartRecording, divided
 from forewarn.recordings.runs import find_runs, open_run
 from forewarn.recordings.staging import StagedRecording
+from forewarn.recordings.traces import BOM, JsonTrace
+from forewarn.registry import part
 
 GROUP = "forewarn.recordings"
 HEAD_LENGTH = 512
+PACKED = (b"\x1f\x8b", b"\x28\xb5")
+LISTED = re.compile(rb"\[\s*\{")
 
 
 class RecordingFormat(NamedTuple):
@@ -63,6 +69,26 @@ def _is_rosbag2_file(path: Path, head: bytes) -> bool:
     return rosbag2.is_data_file(path) or head.startswith(MCAP_MAGIC)
 
 
+def _is_agent_trace(path: Path, head: bytes) -> bool:
+    """Ask the wing `agents` about JSON; without it, tell runs by a list of objects in a line."""
+    begun = head.removeprefix(BOM).lstrip()[:1]
+    if path.is_dir() or (begun not in (b"{", b"[") and head[:2] not in PACKED):
+        return False
+    try:
+        return bool(_agent_runs().is_agent_trace(path, head))
+    except MissingWingError:
+        return begun == b"{" and LISTED.search(head) is not None
+
+
+def _open_agent_trace(path: Path) -> JsonTrace:
+    trace: JsonTrace = _agent_runs().AgentTrace(path)
+    return trace
+
+
+def _agent_runs() -> Any:
+    return part("agents", "runs", "a recording with runs of agents")
+
+
 BUILT_IN = (
     RecordingFormat(
         "rosbag2 folder",
@@ -93,8 +119,8 @@ BUILT_IN = (
     RecordingFormat(
         "runs of agents",
         "runs of agents in JSON (each with a list of its calls, maybe with .gz or .zst)",
-        agents.is_agent_trace,
-        agents.AgentTrace,
+        _is_agent_trace,
+        _open_agent_trace,
     ),
     RecordingFormat(
         "frames in JSON",
@@ -130,7 +156,7 @@ def open_recording(path: Path | str) -> Recording:
         if (found := divided(path)) is not None:
             whole, part = found
             return PartRecording(path, open_recording(whole), part)
-        if (run := open_run(path)) is not None:
+        if (run := open_run(path, _open_lines)) is not None:
             return run
         return _open(path.parent if path.name == "metadata.yaml" else path)
     except OSError as error:
@@ -176,9 +202,14 @@ def _runs_of(path: Path, key: str) -> list[Path]:
     if isinstance(path, RemotePath) or not path.is_file():
         return [path]
     head = _head(path)
-    if agents.is_agent_trace(path, head):
-        return find_runs(path, agent_steps.KEY)
-    return find_runs(path, key) if traces.is_trace(path, head) else [path]
+    if _is_agent_trace(path, head):
+        return find_runs(path, RUN, _open_lines)
+    return find_runs(path, key, _open_lines) if traces.is_trace(path, head) else [path]
+
+
+def _open_lines(path: Path) -> JsonTrace:
+    """Open a file whose lines may be of several runs."""
+    return _open_agent_trace(path) if _is_agent_trace(path, _head(path)) else JsonTrace(path)
 
 
 def _find(path: Path) -> list[Path]:

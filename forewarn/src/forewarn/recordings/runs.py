@@ -7,19 +7,19 @@ may be interleaved, as those of agents at work side by side are.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
 from forewarn.errors import RecordingError
-from forewarn.files.inputs import open_plain
-from forewarn.recordings.agents import AgentTrace, is_agent_trace
 from forewarn.recordings.interface import Sample
 from forewarn.recordings.traces import JsonTrace
 
 MARK = "::"
+Opener = Callable[[Path], JsonTrace]
+"""Opens a file whose lines may be of several runs."""
 
 
 class _Run:
@@ -35,9 +35,9 @@ class _Run:
 class TraceRun(JsonTrace):
     """One run of a trace; see `Recording` for the members."""
 
-    def __init__(self, path: Path, file: Path, key: str, run: str) -> None:
+    def __init__(self, path: Path, file: Path, key: str, run: str, opener: Opener) -> None:
         stat = file.stat()
-        trace, runs = _runs(file, key, stat.st_mtime_ns, stat.st_size)
+        trace, runs = _runs(file, key, opener, stat.st_mtime_ns, stat.st_size)
         if run not in runs:
             shown = ", ".join(list(runs)[:5]) or f"none: no line has the key {key}"
             raise RecordingError(f"there is no run {run!r}", file=path, accepted=shown)
@@ -62,13 +62,13 @@ class TraceRun(JsonTrace):
         return self._run.digest.hexdigest()
 
 
-def open_run(path: Path) -> TraceRun | None:
+def open_run(path: Path, opener: Opener) -> TraceRun | None:
     """Open the run that a path is the address of; None if it is none."""
     name, mark, rest = path.name.partition(MARK)
     key, equals, run = rest.partition("=")
     if not mark or not equals or path.exists():
         return None
-    return TraceRun(path, path.with_name(name), key, unquote(run))
+    return TraceRun(path, path.with_name(name), key, unquote(run), opener)
 
 
 def trace_of(path: Path) -> Path | None:
@@ -77,7 +77,7 @@ def trace_of(path: Path) -> Path | None:
     return path.with_name(name) if mark and not path.exists() else None
 
 
-def find_runs(path: Path, key: str) -> list[Path]:
+def find_runs(path: Path, key: str, opener: Opener) -> list[Path]:
     """Return the addresses of the runs of a trace in order of appearance, or the trace itself.
 
     Raises
@@ -87,19 +87,19 @@ def find_runs(path: Path, key: str) -> list[Path]:
         a whole number.
     """
     stat = path.stat()
-    _, runs = _runs(path, key, stat.st_mtime_ns, stat.st_size)
+    _, runs = _runs(path, key, opener, stat.st_mtime_ns, stat.st_size)
     return [path.with_name(f"{path.name}{MARK}{key}={quote(run, safe='')}") for run in runs] or [
         path
     ]
 
 
 @lru_cache(maxsize=2)
-def _runs(path: Path, key: str, changed_ns: int, size: int) -> tuple[JsonTrace, dict[str, _Run]]:
+def _runs(
+    path: Path, key: str, opener: Opener, changed_ns: int, size: int
+) -> tuple[JsonTrace, dict[str, _Run]]:
     """Return a trace and its runs, read once for all of them; what changes the file is told."""
     del changed_ns, size
-    with open_plain(path) as file:
-        agents = is_agent_trace(path, file.read(512))
-    trace = AgentTrace(path) if agents else JsonTrace(path)
+    trace = opener(path)
     runs: dict[str, _Run] = {}
     without = 0
     for sample in trace.read():

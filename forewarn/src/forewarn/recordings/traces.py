@@ -38,6 +38,7 @@ from forewarn.recordings.interface import (
 from forewarn.recordings.zstd import CutError, ZstdFile, most
 
 ACCEPTED = 'a line like {"t": 12.3, "speed": 1.2}'
+ACCEPTED_VALUE = "a number, a truth value, a text, or a list or set of these; None for unknown"
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz", ".jsonl.zst", ".ndjson.zst")
 
 BOM = b"\xef\xbb\xbf"
@@ -262,3 +263,42 @@ def short(value: object) -> str:
     """Return a value for a message."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def line_value(name: str, value: Any) -> tuple[Any, str]:
+    """Return the value of a variable as a line of a trace has it, and its type for people.
+
+    Raises
+    ------
+    RecordingError
+        If a trace cannot hold it.
+    """
+    plain = _plain(value)
+    kind = _kind(plain)
+    if kind == "":
+        problem = f"{short(value)} is of type {type(value).__name__}"
+        raise RecordingError(problem, key=name, accepted=ACCEPTED_VALUE)
+    return plain, kind
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # arrays and numbers of numpy
+        value = value.tolist()
+    if isinstance(value, (set, frozenset)):
+        return sorted((_plain(item) for item in value), key=repr)
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _kind(value: Any) -> str:
+    """Return the type of a variable for people, empty if a trace cannot hold it."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "truth value"
+    if isinstance(value, (int, float)):
+        return "number"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, list):
+        return "list" if all(map(_kind, value)) else ""
+    return ""

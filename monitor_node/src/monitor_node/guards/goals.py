@@ -12,11 +12,11 @@ from rclpy.lifecycle import LifecycleNode
 from rclpy.task import Future
 
 from forewarn.config.file import MonitorSpec
-from forewarn.monitoring.goals import decision, judge_goal, told, undecided
 from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.live_session import LiveSession
-from forewarn.monitoring.proposals import Judgement
 from forewarn.monitoring.session_events import GoalDecided
+from forewarn.wings.agents.goals import decision, judge_goal, told, undecided
+from forewarn.wings.agents.proposals import Judgement
 from forewarn_ros.status import Severity, Status
 from monitor_node import conversions
 from monitor_node.guards.proxy import ActionProxy, Verdict, action_class, settle

@@ -24,8 +24,8 @@ from rclpy.serialization import serialize_message
 from rclpy.task import Future
 from unique_identifier_msgs.msg import UUID
 
-from forewarn.config.guards import GuardSpec
 from forewarn.errors import ConfigError
+from forewarn.wings.agents.section import GuardSpec
 from monitor_node.message_types import interface_class
 
 POLL_PERIOD = 0.1

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from forewarn.recordings.agent_steps import KEY
+from forewarn.config.agent_signals import RUN
 from forewarn.recordings.traces import JsonTrace
 
 MOST_LINES = 100_000
@@ -53,7 +53,7 @@ def closing_names(traces: Sequence[JsonTrace]) -> dict[str, Label]:
     lines = ((number, sample) for number, trace in enumerate(traces) for sample in trace.read())
     for number, sample in islice(lines, MOST_LINES):
         assert isinstance(sample.data, Mapping)
-        run = number, sample.data.get(KEY)
+        run = number, sample.data.get(RUN)
         running.update(last.get(run, ()))
         last[run] = {name: value for name, value in sample.data.items() if value == value}
     if not running:

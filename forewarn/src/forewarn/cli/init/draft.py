@@ -32,7 +32,6 @@ from forewarn.learning.observing import check_playable
 from forewarn.logic.lexer import RESERVED
 from forewarn.messages.definitions import MessageType
 from forewarn.messages.extraction import compile_extractor
-from forewarn.recordings.agents import AgentTrace
 from forewarn.recordings.interface import Recording, TopicInfo
 from forewarn.recordings.traces import JsonTrace
 from forewarn.signals.clock import Clock
@@ -206,7 +205,7 @@ def draft(
         step,
         tuple(_signals(recordings, candidates, scan, rhythms, clock)),
         topics,
-        isinstance(first, AgentTrace),
+        first.kind == "runs of agents",
         first.timed,
         truths,
         unnamed,

@@ -12,7 +12,7 @@ import pytest
 from agent_guard import Guard, GuardedRun
 from agent_guard.decisions import Proposal
 from forewarn.errors import ConfigErrors
-from forewarn.recordings.agent_steps import KEPT_OUTPUTS, LONGEST_TEXT
+from forewarn.wings.agents.steps import KEPT_OUTPUTS, LONGEST_TEXT
 
 RULES = """
 version: 1

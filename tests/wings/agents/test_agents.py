@@ -11,10 +11,11 @@ import others_data
 import pytest
 
 from forewarn.errors import RecordingError
-from forewarn.recordings import agent_calls, agents
-from forewarn.recordings.agent_calls import MOST_CALLS, TAKEN
-from forewarn.recordings.agent_steps import KEPT_OUTPUTS, LONGEST_TEXT
 from forewarn.recordings.registry import find_recordings, open_recording
+from forewarn.wings.agents import calls as agent_calls
+from forewarn.wings.agents import runs as agents
+from forewarn.wings.agents.calls import MOST_CALLS, TAKEN
+from forewarn.wings.agents.steps import KEPT_OUTPUTS, LONGEST_TEXT
 
 ROOT = Path(__file__).parents[3]
 DATA = others_data.DATA / "agents"

@@ -9,17 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from forewarn.recordings.agent_calls import Call
-from forewarn.recordings.agent_texts import text_of
-
-KEY = "run"
-"""Signal that names the run, or numbers those of a file from 0."""
-
-PROPOSED = "proposed"
-"""Signal that names the call that is about to be made; the key `action` says the same."""
-
-OF_CALL = (PROPOSED, "args", "arguments", "argument_names", "inputs")
-"""Signals that tell of this call."""
+from forewarn.config.agent_signals import PROPOSED, RUN
+from forewarn.wings.agents.calls import Call
+from forewarn.wings.agents.texts import text_of
 
 LONGEST_TEXT = 200_000
 """Characters of a text that is judged; a longer one is unknown, for its end may say anything."""
@@ -151,7 +143,7 @@ class Progress(NamedTuple):
 
     def _known(self, run: object, inputs: list[list[str | None] | None]) -> dict[str, Any]:
         return {
-            KEY: run,
+            RUN: run,
             "step": self.step,
             "task": self.task,
             "calls": list(self.calls),
@@ -165,7 +157,7 @@ class Progress(NamedTuple):
         }
 
 
-KNOWN_AFTERWARDS = (KEY, "step", "calls", "inputs", "past_args", "last_action")
+KNOWN_AFTERWARDS = (RUN, "step", "calls", "inputs", "past_args", "last_action")
 """Signals of the step after a call that the call alone determines, whatever comes of it."""
 
 

@@ -17,9 +17,17 @@ from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.messages.definitions import installed_message_type
 from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import compile_spec
-from forewarn.monitoring.goals import LARGEST, again, decision, judge_goal, refuses, told, undecided
 from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.session_events import decode, encode
+from forewarn.wings.agents.goals import (
+    LARGEST,
+    again,
+    decision,
+    judge_goal,
+    refuses,
+    told,
+    undecided,
+)
 
 STRING = installed_message_type("std_msgs/msg/String")
 TEXT = """

@@ -15,12 +15,12 @@ from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, RecordingError
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.monitoring.proposals import Judge, RuleState
 from forewarn.monitoring.risk_rows import RiskRow, same_bits
 from forewarn.monitoring.session import Session, run
-from forewarn.recordings.agent_calls import Call, arguments_of, says_failed
-from forewarn.recordings.agent_steps import LONGEST_TEXT, Progress, text_of_result
 from forewarn.recordings.registry import open_recording
+from forewarn.wings.agents.calls import Call, arguments_of, says_failed
+from forewarn.wings.agents.proposals import Judge, RuleState
+from forewarn.wings.agents.steps import LONGEST_TEXT, Progress, text_of_result
 
 TEXT = """
 clock: steps

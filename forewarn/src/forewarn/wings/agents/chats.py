@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from forewarn.recordings.agent_texts import text_of
+from forewarn.wings.agents.texts import text_of
 
 SPEAKERS = {
     **dict.fromkeys(("user", "human"), "user"),

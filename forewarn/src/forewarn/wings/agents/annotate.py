@@ -32,15 +32,14 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, overload
 
 from forewarn.errors import RecordingError, located
-from forewarn.recordings.agent_calls import TAKEN, Call
-from forewarn.recordings.agent_steps import Progress, text_of_result
-from forewarn.recordings.traces import short
+from forewarn.recordings.traces import line_value
+from forewarn.wings.agents.calls import TAKEN, Call
+from forewarn.wings.agents.steps import Progress, text_of_result
 
 Role = Literal["goal", "checkpoint", "state", "ignored"]
 Reads = TypeVar("Reads", bound=Callable[[], Any])
 Tool = TypeVar("Tool", bound=Callable[..., Any])
 
-ACCEPTED = "a number, a truth value, a text, or a list or set of these; None for unknown"
 ROLES = get_args(Role)
 
 
@@ -289,42 +288,3 @@ def _as_json(value: Any) -> Any:
         return json.loads(json.dumps(value, default=str))
     except (ValueError, TypeError, RecursionError):
         return {name: repr(item) for name, item in value.items()}
-
-
-def line_value(name: str, value: Any) -> tuple[Any, str]:
-    """Return the value of a variable as a line of a trace has it, and its type for people.
-
-    Raises
-    ------
-    RecordingError
-        If a trace cannot hold it.
-    """
-    plain = _plain(value)
-    kind = _kind(plain)
-    if kind == "":
-        problem = f"{short(value)} is of type {type(value).__name__}"
-        raise RecordingError(problem, key=name, accepted=ACCEPTED)
-    return plain, kind
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "tolist"):  # arrays and numbers of numpy
-        value = value.tolist()
-    if isinstance(value, (set, frozenset)):
-        return sorted((_plain(item) for item in value), key=repr)
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def _kind(value: Any) -> str:
-    """Return the type of a variable for people, empty if a trace cannot hold it."""
-    if value is None:
-        return "unknown"
-    if isinstance(value, bool):
-        return "truth value"
-    if isinstance(value, (int, float)):
-        return "number"
-    if isinstance(value, str):
-        return "text"
-    if isinstance(value, list):
-        return "list" if all(map(_kind, value)) else ""
-    return ""

@@ -1,4 +1,7 @@
-"""Types of the signals of an agent's steps: a text compared with a number never says anything."""
+"""The signals of an agent's steps: their names and types.
+
+A text compared with a number never says anything.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,15 @@ import ast
 from collections.abc import Collection, Iterator, Mapping
 from itertools import pairwise
 from typing import Literal
+
+RUN = "run"
+"""Signal that names the run, or numbers those of a file from 0."""
+
+PROPOSED = "proposed"
+"""Signal that names the call that is about to be made; the key `action` says the same."""
+
+OF_CALL = (PROPOSED, "args", "arguments", "argument_names", "inputs")
+"""Signals that tell of this call."""
 
 Type = Literal["text", "texts", "number"]
 

@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from forewarn.recordings.agent_chats import (
+from forewarn.recordings.traces import LARGEST, decoder, short
+from forewarn.wings.agents.chats import (
     Came,
     Made,
     Misread,
@@ -16,8 +17,7 @@ from forewarn.recordings.agent_chats import (
     is_message,
     said_in,
 )
-from forewarn.recordings.agent_texts import json_of, leaves, says_failed, text_of
-from forewarn.recordings.traces import LARGEST, decoder, short
+from forewarn.wings.agents.texts import json_of, leaves, says_failed, text_of
 
 GOALS = ("task", "instruction", "goal", "query", "question", "prompt", "request")
 """Fields that say what the agent was asked to do; the first that is there becomes `task`."""

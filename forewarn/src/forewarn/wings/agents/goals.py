@@ -17,12 +17,12 @@ from forewarn.errors import DecodeError
 from forewarn.monitoring.evaluate import EvaluatedTick, evaluate
 from forewarn.monitoring.intervention import reason_of
 from forewarn.monitoring.policy import Level
-from forewarn.monitoring.proposals import Judge, Judgement, RuleState, violated
 from forewarn.monitoring.risk_rows import RiskRow, compared
 from forewarn.monitoring.session_events import GoalDecided, encode
-from forewarn.monitoring.unknowns import possibly_broken
-from forewarn.recordings.agent_steps import Progress
 from forewarn.states.plan_signals import verdicts
+from forewarn.wings.agents.proposals import Judge, Judgement, RuleState, violated
+from forewarn.wings.agents.steps import Progress
+from forewarn.wings.agents.unknowns import possibly_broken
 
 if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from forewarn.recordings.agent_calls import key_of_calls
 from forewarn.recordings.traces import LONGEST, decoder, open_text
+from forewarn.wings.agents.calls import key_of_calls
 
 NO_CALLS = frozenset({"message", "system", "null", "recall", "change_agent_state"})
 """Actions of OpenHands that are no calls of tools."""

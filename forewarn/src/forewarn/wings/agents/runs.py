@@ -26,12 +26,12 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.errors import RecordingError
-from forewarn.recordings.agent_calls import ACCEPTED, Run, WrongRunError, key_of_calls, parse_run
-from forewarn.recordings.agent_logs import log_runs
-from forewarn.recordings.agent_steps import Progress, bounded
 from forewarn.recordings.interface import Sample
 from forewarn.recordings.traces import BOM, LONGEST, JsonTrace, decoder, open_text
 from forewarn.recordings.zstd import CutError
+from forewarn.wings.agents.calls import ACCEPTED, Run, WrongRunError, key_of_calls, parse_run
+from forewarn.wings.agents.logs import log_runs
+from forewarn.wings.agents.steps import Progress, bounded
 
 MOST_WARNINGS = 10
 MOST_LOOKED_AT = 100

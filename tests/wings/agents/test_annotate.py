@@ -13,7 +13,7 @@ import pytest
 
 from forewarn.cli import main
 from forewarn.errors import RecordingError
-from forewarn.recordings.annotate import Trace
+from forewarn.wings.agents.annotate import Trace
 
 
 class Agent:

@@ -21,10 +21,10 @@ from forewarn.monitoring.checkpoint import key, parse_properties, properties_dat
 from forewarn.monitoring.evaluate import EscalationChains, EvaluatedTick, Memory, advised, evaluate
 from forewarn.monitoring.intervention import AdvisorState
 from forewarn.monitoring.step import Monitor, MonitorState
-from forewarn.monitoring.unknowns import possibly_broken
-from forewarn.recordings.agent_steps import KNOWN_AFTERWARDS, Progress
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.sources import snapshot_of
+from forewarn.wings.agents.steps import KNOWN_AFTERWARDS, Progress
+from forewarn.wings.agents.unknowns import possibly_broken
 
 if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from forewarn.models.counts import CountModel
     from forewarn.monitoring.risk_rows import RiskRow
     from forewarn.monitoring.verdict import Verdict
-    from forewarn.recordings.agent_calls import Call
+    from forewarn.wings.agents.calls import Call
 
 INTERVENED = "intervened"
 """Signal that tells whether a call was imposed; for `intervened_when`."""
