@@ -33,6 +33,7 @@ ENTRY = re.compile(r"^(?P<names>\w+(?:, \w+)*) : .*\n(?P<text>(?:(?: {4}.*)?\n)+
 MORE = {
     "MonitorSpec.clock": "../howto/steps.md",
     "MonitorSpec.states": "#states",
+    "MonitorSpec.trajectories": "#trajectories",
     "MonitorSpec.signals": "#signals",
     "MonitorSpec.shapes": "#shapes",
     "MonitorSpec.predicates": "../expressions.md",

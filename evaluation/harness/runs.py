@@ -114,10 +114,14 @@ def _with_arrays(sample: Sample) -> Sample:
     if not isinstance(sample.data, dict):
         return sample
     arrays = {
-        name: np.asarray(value, dtype=np.float64) if isinstance(value, list) else value
+        name: np.asarray(value, dtype=np.float64) if _of_numbers(value) else value
         for name, value in sample.data.items()
     }
     return sample._replace(data=arrays)
+
+
+def _of_numbers(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, int | float) for one in value)
 
 
 def key_of(compiled: CompiledSpec) -> str:

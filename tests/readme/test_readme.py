@@ -63,7 +63,7 @@ def shown_in(expected: str, printed: str) -> bool:
     return re.fullmatch(pattern, text) is not None
 
 
-HOWTOS = ("requirements", "plans", "trees", "tuning")
+HOWTOS = ("requirements", "plans", "trajectories", "trees", "tuning")
 PAGES = (
     "README.md",
     "docs/reference/recordings.md",

@@ -71,13 +71,12 @@ class Options:
 
 def run(options: Options, output: Output) -> int:
     """Check every file and print all findings."""
-    bags = _existing(options.bags)
     tools = None if options.tools is None else _tools(options.tools)
     document = {}
     worst = 0
     for file in options.files:
         # Several recordings may have the same to say.
-        findings = list(dict.fromkeys(check_file(file, bags, options.model, tools)))
+        findings = list(dict.fromkeys(check_file(file, options.bags, options.model, tools)))
         for finding in findings:
             output.say(f"{finding.severity}: {finding.text}")
         errors = sum(finding.severity == "error" for finding in findings)
@@ -116,8 +115,9 @@ def check_file(
         yield warning(compiled.spec, "black_box", bound)._replace(severity="note")
     if bags:
         from forewarn.cli.validate_recording import against_recording
+        from forewarn.recordings.given import existing_recordings
 
-        for bag in bags:
+        for bag in existing_recordings(bags, compiled.spec):
             yield from against_recording(compiled, bag)
     else:
         yield from against_packages(compiled)
@@ -136,14 +136,6 @@ def _tools(path: Path) -> Any:
 
 def _tool_schemas() -> Any:
     return part("agents", "tools", "--tools")
-
-
-def _existing(bags: list[Path]) -> list[Path]:
-    if not bags:
-        return []
-    from forewarn.recordings.given import existing_recordings
-
-    return existing_recordings(bags)
 
 
 def _open(path: Path) -> CountModel | InputError:

@@ -29,6 +29,7 @@ from forewarn.config.sections import (
 )
 from forewarn.config.signals import TRANSFORMS, Expr, Limit, SignalSpec
 from forewarn.config.stepwise import Misfit, misfits
+from forewarn.config.trajectories import TrajectoriesSpec
 from forewarn.config.yaml_text import Document, load_document
 from forewarn.errors import ConfigError, ConfigErrors, InputError
 from forewarn.registry import part
@@ -73,6 +74,8 @@ class MonitorSpec(Section):
         otherwise.
     states : StatesSpec
         What a state is: the vector of `predicates`, or the leaf of a tree together with them.
+    trajectories : TrajectoriesSpec or None
+        How recordings are read that hold the poses of all objects.
     signals : dict of str to SignalSpec
         Named values.
     shapes : dict of str to ShapeSpec
@@ -136,6 +139,7 @@ class MonitorSpec(Section):
     mute_limit: Limit = 3600.0
     history: Literal[1, 2] = 1
     states: StatesSpec = default(StatesSpec)
+    trajectories: TrajectoriesSpec | None = None
     signals: Annotated[dict[str, SignalSpec], Field(min_length=1)]
     shapes: dict[str, ShapeSpec] = {}  # noqa: RUF012 (pydantic copies defaults)
     predicates: dict[str, Expr] = {}  # noqa: RUF012

@@ -10,6 +10,7 @@ from forewarn.errors import RecordingError
 from forewarn.files.remote import expanded
 from forewarn.recordings.parts import Part
 from forewarn.recordings.registry import find_recordings
+from forewarn.recordings.trajectories.recording import find_trajectories
 
 WHOLE = Part(None, None)
 
@@ -19,7 +20,8 @@ def existing_recordings(
 ) -> list[Path]:
     """Return the paths of all recordings in `paths`, with the `part` of each that is asked for.
 
-    With a monitor file whose clock is steps, each run within a trace is one.
+    With a monitor file whose clock is steps, each run within a trace is one; with one that reads
+    trajectories, each ego.
 
     Raises
     ------
@@ -39,5 +41,8 @@ def existing_recordings(
                 "no file has such a name", file=pattern, accepted="a pattern that matches some"
             )
         for path in matching:
-            found.update(dict.fromkeys(find_recordings(path, key)))
+            if spec is not None and spec.trajectories is not None:
+                found.update(dict.fromkeys(find_trajectories(path, spec.trajectories)))
+            else:
+                found.update(dict.fromkeys(find_recordings(path, key)))
     return [part.of(path) for path in found]

@@ -29,6 +29,7 @@ from forewarn.recordings.runs import find_runs, open_run
 from forewarn.recordings.staging import StagedRecording
 from forewarn.recordings.traces import BOM, JsonTrace
 from forewarn.registry import part
+from forewarn.recordings.trajectories.recording import TrajectoryPath, TrajectoryRecording
 
 GROUP = "forewarn.recordings"
 HEAD_LENGTH = 512
@@ -156,6 +157,8 @@ def open_recording(path: Path | str) -> Recording:
         if (found := divided(path)) is not None:
             whole, part = found
             return PartRecording(path, open_recording(whole), part)
+        if isinstance(path, TrajectoryPath):
+            return TrajectoryRecording(path)
         if (run := open_run(path, _open_lines)) is not None:
             return run
         return _open(path.parent if path.name == "metadata.yaml" else path)

@@ -129,24 +129,7 @@ class JsonTrace(Recording):
                 yield number, parsed
 
     def _texts(self) -> Iterator[tuple[int, str]]:
-        number = 0
-        with open_text(self.path) as file:
-            try:
-                for number, line in enumerate(iter(partial(file.readline, LONGEST + 1), ""), 1):
-                    if len(line) > LONGEST:
-                        raise self._error(number, f"is longer than {LONGEST} characters")
-                    if line.strip():
-                        yield number, line
-            except (EOFError, zlib.error, gzip.BadGzipFile, CutError) as error:
-                if not number:
-                    raise RecordingError(
-                        f"cannot be unpacked ({error})", accepted="gzip or zstd", file=self.path
-                    ) from error
-                self._warn(f"the file is cut short or damaged after line {number} ({error})")
-            except UnicodeDecodeError as error:
-                raise self._error(number + 1, f"is no UTF-8 text ({error.reason})") from error
-            except OSError as error:
-                raise self._error(number + 1, f"cannot be read ({error})") from error
+        return text_lines(self.path, self._warn, self._error)
 
     def _placed(self, sample: Sample, count: int) -> Sample:
         """Return the sample of line `count` at its time, or at its number if no line has one."""
@@ -166,6 +149,34 @@ class JsonTrace(Recording):
 
     def close(self) -> None:
         """Do nothing: the file is open only while it is read."""
+
+
+def text_lines(
+    path: Path, warn: Callable[[str], None], wrong: Callable[[int, str], RecordingError]
+) -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each line of a file that is not empty.
+
+    `warn` is told of a file that is cut short; `wrong` makes the error of a line that cannot be
+    read.
+    """
+    number = 0
+    with open_text(path) as file:
+        try:
+            for number, line in enumerate(iter(partial(file.readline, LONGEST + 1), ""), 1):
+                if len(line) > LONGEST:
+                    raise wrong(number, f"is longer than {LONGEST} characters")
+                if line.strip():
+                    yield number, line
+        except (EOFError, zlib.error, gzip.BadGzipFile, CutError) as error:
+            if not number:
+                raise RecordingError(
+                    f"cannot be unpacked ({error})", accepted="gzip or zstd", file=path
+                ) from error
+            warn(f"the file is cut short or damaged after line {number} ({error})")
+        except UnicodeDecodeError as error:
+            raise wrong(number + 1, f"is no UTF-8 text ({error.reason})") from error
+        except OSError as error:
+            raise wrong(number + 1, f"cannot be read ({error})") from error
 
 
 def open_text(path: Path) -> TextIO:

@@ -44,6 +44,25 @@ def rectangle(x: float, y: float, yaw: float, length: float, width: float) -> An
     return affinity.translate(affinity.rotate(box, yaw, (0, 0), use_radians=True), x, y)
 
 
+BOX = st.tuples(*[st.floats(-9, 9)] * 2, st.floats(-4, 4), st.floats(0.2, 11), st.floats(0.2, 3))
+
+
+@settings(max_examples=300)
+@given(ego=BOX, others=st.lists(BOX, max_size=4))
+def test_a_gap_is_the_distance_of_the_rectangles(ego: Any, others: list[Any]) -> None:
+    x, y, yaw, length, width = np.array(others).reshape(-1, 5).T
+    found = FUNCTIONS["gap"](ego[:3], ego[3:], [x, y, yaw, 0.0, 0.0, length, width])
+    assert found == pytest.approx([rectangle(*ego).distance(rectangle(*o)) for o in others])
+
+
+def test_a_gap_of_what_is_not_known_is_not_known() -> None:
+    objects = [np.array([9.0, NAN]), 0.0, 0.0, NAN, 0.0, 4.0, 2.0]
+    assert np.isnan(FUNCTIONS["gap"]([0, 0, 0], CAR, objects)).tolist() == [True, True]
+    assert FUNCTIONS["gap"]([0, 0, 0], CAR, [9.0, 0.0, 0.0, 0.0, 0.0, 4.0, 2.0]) == 5.0
+    assert math.isnan(FUNCTIONS["gap"]([0, 0, NAN], CAR, crossing(9, 0, 0, 0)))
+    assert FUNCTIONS["gap"]([0, 0, 0], CAR, [np.array([])] * 7).tolist() == []
+
+
 def simulated(path: Any, pose: Any, speed: float, size: Any, each: Any) -> tuple[float, float]:
     """Step both rectangles through time: first overlap, and the least distance before it."""
     corners = list(zip(*path, strict=True))

@@ -1,7 +1,7 @@
 """The functions of expressions that ask when something gets in the way.
 
-The geometry behind them is in :mod:`forewarn.expressions.functions.encounters` and
-:mod:`forewarn.expressions.functions.swept`.
+The geometry behind them is in :mod:`forewarn.expressions.functions.encounters`,
+:mod:`forewarn.expressions.functions.gaps` and :mod:`forewarn.expressions.functions.swept`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from forewarn.expressions.functions.encounters import Vehicle, times_to_conflict
+from forewarn.expressions.functions.encounters import Floats, Vehicle, times_to_conflict
+from forewarn.expressions.functions.gaps import gaps_to
 from forewarn.expressions.functions.registry import Function, register
 from forewarn.expressions.functions.swept import straight_on, way_along, way_to_contact
 from forewarn.expressions.operators import number, numbers
@@ -59,17 +60,36 @@ def time_to_conflict(
         `objects` are numbers.
     """
     line, place = _path(notes, path), _pose(notes, pose)
-    sizes = _columns(notes, "a size", "[length, width]", size, 2)
-    boxes = _columns(notes, "objects", OBJECT, objects, 7)
+    columns = _boxes(notes, size, objects)
     pace, limit = number(notes, speed), number(notes, horizon)
-    if line is None or place is None or sizes is None or boxes is None:
+    if line is None or place is None or columns is None:
         return NAN
-    columns = numbers(notes, *boxes, *sizes)
     if isinstance(pace, np.ndarray) or isinstance(limit, np.ndarray):
         return notes.unknown("time_to_conflict() takes one vehicle at a time")
-    if columns is None or not math.isfinite(pace) or not math.isfinite(limit):
+    if not math.isfinite(pace) or not math.isfinite(limit):
         return NAN
-    return _times(line, Vehicle(*place, pace), columns, limit)
+    vehicle = Vehicle(*place, pace)
+    return _each(columns, lambda boxes: times_to_conflict(line, vehicle, boxes, limit))
+
+
+def gap(notes: Notes, pose: Any, size: Any, objects: Any) -> Any:
+    """Return how far objects are from a vehicle, between their rectangles.
+
+    Parameters
+    ----------
+    pose, size, objects : as for `time_to_conflict`
+        Velocities do not matter.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,), or float
+        Metres; 0 for an object that overlaps the vehicle, NaN for one of which something is
+        unknown. A number if all of `objects` are numbers.
+    """
+    place, columns = _pose(notes, pose), _boxes(notes, size, objects)
+    if place is None or columns is None:
+        return NAN
+    return _each(columns, lambda boxes: gaps_to(place, boxes[7:], boxes[[0, 1, 2, 5, 6]]))
 
 
 def free_along(
@@ -117,18 +137,25 @@ def free_along(
     return way_to_contact(way, sizes[0], seen)
 
 
-def _times(path: Any, vehicle: Vehicle, columns: list[Any], horizon: float) -> Any:
+def _boxes(notes: Notes, size: Any, objects: Any) -> list[Any] | None:
+    """Return the fields of `Boxes` as numbers and vectors of one length, or None with a note."""
+    sizes = _columns(notes, "a size", "[length, width]", size, 2)
+    boxes = _columns(notes, "objects", OBJECT, objects, 7)
+    return None if sizes is None or boxes is None else numbers(notes, *boxes, *sizes)
+
+
+def _each(columns: list[Any], value: Callable[[Floats], Floats]) -> Any:
+    """Return a value of each box, NaN where something of it is unknown."""
     single = not any(isinstance(column, np.ndarray) for column in columns)
     count = max((len(column) for column in columns if isinstance(column, np.ndarray)), default=1)
     full = [c if isinstance(c, np.ndarray) else np.full(count, c) for c in columns]
     stacked = np.concatenate(full).reshape(len(full), count)
     finite = np.isfinite(stacked)
     if finite.all():
-        result = times_to_conflict(path, vehicle, stacked, horizon)
+        result = value(stacked)
     else:
         result, known = np.full(count, NAN), finite.all(axis=0)
-        chosen = np.ascontiguousarray(stacked[:, known])
-        result[known] = times_to_conflict(path, vehicle, chosen, horizon)
+        result[known] = value(np.ascontiguousarray(stacked[:, known]))
     return result[0].item() if single else result
 
 
@@ -181,6 +208,7 @@ register(
             6,
             "seconds until a vehicle on a path overlaps each object; inf if it does not",
         ),
+        "gap": _function(gap, 3, 3, "distance of each object to the vehicle, 0 if they overlap"),
         "free_along": _function(
             free_along,
             5,
