@@ -51,16 +51,16 @@ BOX = st.tuples(*[st.floats(-9, 9)] * 2, st.floats(-4, 4), st.floats(0.2, 11), s
 @given(ego=BOX, others=st.lists(BOX, max_size=4))
 def test_a_gap_is_the_distance_of_the_rectangles(ego: Any, others: list[Any]) -> None:
     x, y, yaw, length, width = np.array(others).reshape(-1, 5).T
-    found = FUNCTIONS["gap"](ego[:3], ego[3:], [x, y, yaw, 0.0, 0.0, length, width])
+    found = FUNCTIONS["gap_to"](ego[:3], ego[3:], [x, y, yaw, 0.0, 0.0, length, width])
     assert found == pytest.approx([rectangle(*ego).distance(rectangle(*o)) for o in others])
 
 
 def test_a_gap_of_what_is_not_known_is_not_known() -> None:
     objects = [np.array([9.0, NAN]), 0.0, 0.0, NAN, 0.0, 4.0, 2.0]
-    assert np.isnan(FUNCTIONS["gap"]([0, 0, 0], CAR, objects)).tolist() == [True, True]
-    assert FUNCTIONS["gap"]([0, 0, 0], CAR, [9.0, 0.0, 0.0, 0.0, 0.0, 4.0, 2.0]) == 5.0
-    assert math.isnan(FUNCTIONS["gap"]([0, 0, NAN], CAR, crossing(9, 0, 0, 0)))
-    assert FUNCTIONS["gap"]([0, 0, 0], CAR, [np.array([])] * 7).tolist() == []
+    assert np.isnan(FUNCTIONS["gap_to"]([0, 0, 0], CAR, objects)).tolist() == [True, True]
+    assert FUNCTIONS["gap_to"]([0, 0, 0], CAR, [9.0, 0.0, 0.0, 0.0, 0.0, 4.0, 2.0]) == 5.0
+    assert math.isnan(FUNCTIONS["gap_to"]([0, 0, NAN], CAR, crossing(9, 0, 0, 0)))
+    assert FUNCTIONS["gap_to"]([0, 0, 0], CAR, [np.array([])] * 7).tolist() == []
 
 
 def simulated(path: Any, pose: Any, speed: float, size: Any, each: Any) -> tuple[float, float]:

@@ -72,7 +72,7 @@ def time_to_conflict(
     return _each(columns, lambda boxes: times_to_conflict(line, vehicle, boxes, limit))
 
 
-def gap(notes: Notes, pose: Any, size: Any, objects: Any) -> Any:
+def gap_to(notes: Notes, pose: Any, size: Any, objects: Any) -> Any:
     """Return how far objects are from a vehicle, between their rectangles.
 
     Parameters
@@ -208,7 +208,9 @@ register(
             6,
             "seconds until a vehicle on a path overlaps each object; inf if it does not",
         ),
-        "gap": _function(gap, 3, 3, "distance of each object to the vehicle, 0 if they overlap"),
+        "gap_to": _function(
+            gap_to, 3, 3, "distance of each object to the vehicle, 0 if they overlap"
+        ),
         "free_along": _function(
             free_along,
             5,

@@ -48,13 +48,15 @@ def _address(path: Path, layout: TrajectoriesSpec) -> TrajectoryPath:
 
 
 def find_trajectories(path: Path, layout: TrajectoriesSpec) -> list[Path]:
-    """Return the recordings in a file of trajectories, or in the files of a folder.
+    """Return the recordings in a file of trajectories, in the files of a folder, or of an address.
 
     Raises
     ------
     RecordingError
         If there is none, or a file does not hold what the monitor file says.
     """
+    if MARK in path.name and not path.exists():
+        return [_address(path, layout)]
     files = [path] if not path.is_dir() else sorted(one for one in path.iterdir() if one.is_file())
     found: dict[Path, None] = {}
     for file in files:
