@@ -28,8 +28,8 @@ from forewarn.recordings.parts import PartRecording, divided
 from forewarn.recordings.runs import find_runs, open_run
 from forewarn.recordings.staging import StagedRecording
 from forewarn.recordings.traces import BOM, JsonTrace
-from forewarn.registry import part
 from forewarn.recordings.trajectories.recording import TrajectoryPath, TrajectoryRecording
+from forewarn.registry import part
 
 GROUP = "forewarn.recordings"
 HEAD_LENGTH = 512
