@@ -109,7 +109,7 @@ def test_a_first_file_is_proposed_and_a_run_can_be_replayed_alone(
     call(capsys, "init", "runs.jsonl", "-o", "first.yaml")
     said = call(capsys, "validate", "first.yaml", "--bag", "runs.jsonl")
     assert "first.yaml: valid" in said
-    assert len(re.findall("no predicate and no other signal uses step, task, ", said)) == 1
+    assert len(re.findall("no predicate and no other signal uses ", said)) == 1
     call(capsys, "learn", "runs.jsonl", "-c", "monitor.yaml", "-o", "model.json")
     said = call(capsys, "replay", "runs.jsonl::run=1", "-c", "monitor.yaml", "-m", "model.json")
     steps = len(json.loads((folder / "runs.jsonl").read_text().splitlines()[1])["steps"])
@@ -196,9 +196,8 @@ def test_a_score_of_0_or_1_is_a_label_and_what_few_runs_say_is_none(
     call(capsys, "init", "scored.jsonl", "--rate", "steps", "-o", "scored.yaml", "--force")
     spec = load_spec(folder / "scored.yaml")
     assert spec.terminal == {"was_reward": "reward == 1", "over": "proposed == ''"}
-    assert {name: each.formula for name, each in spec.properties.items()} == {
-        "ends_well": "always(not over)"
-    }
+    assert spec.properties["ends_well"].formula == "always(not over)"
+    assert not any("reward" in each.formula for each in spec.properties.values())
     text = (folder / "scored.yaml").read_text()
     assert "grade" not in spec.signals and re.search(r"^  #   .*\bgrade\b", text, re.M)
     assert "3.0            # steps that the risk looks ahead" in text
@@ -214,6 +213,7 @@ def test_a_score_of_0_or_1_is_a_label_and_what_few_runs_say_is_none(
         e["event"]
         for run in json.JSONDecoder().raw_decode(said)[0]["recordings"]
         for e in run["events"]
+        if e["property"] == "ends_well"
     ]
     assert events.count("violation") == sum(not line["reward"] for line in lines)
 
@@ -224,8 +224,8 @@ def test_a_score_of_0_or_1_is_a_label_and_what_few_runs_say_is_none(
     [
         ("agentdojo", "always(not was_attack_succeeded)"),
         ("tau_bench", "always(not over)"),
-        ("toolemu", "always(not errors_high)"),
-        ("agentspec_embodied", "always(not errors_high)"),
+        ("toolemu", ""),
+        ("agentspec_embodied", ""),
     ],
 )
 def test_no_rule_forbids_what_real_runs_are_rewarded_for(
@@ -234,7 +234,9 @@ def test_no_rule_forbids_what_real_runs_are_rewarded_for(
     runs = sorted((DATA / name).iterdir())[0]
     call(capsys, "init", runs, "-o", tmp_path / "first.yaml")
     spec = load_spec(tmp_path / "first.yaml")
-    assert [each.formula for each in spec.properties.values()] == [rule]
+    formulas = [each.formula for each in spec.properties.values()]
+    assert not rule or formulas[-1] == rule
+    assert not any(re.search("reward|utility", formula) for formula in formulas)
     goals = [label for label in spec.terminal if re.search("reward|utility", label)]
     hazards = [label for label in spec.terminal if "attack" in label]
     assert [*spec.terminal] == [*hazards, *goals, "over"], "a goal does not hide a hazard"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +16,14 @@ from forewarn.cli.common import (
 )
 from forewarn.cli.improving import run_improvement
 from forewarn.cli.init.draft import draft
+from forewarn.cli.init.proposing import Proposed, proposed_rules
+from forewarn.cli.init.rules import kind_of
 from forewarn.cli.init.writing import compose, written
 from forewarn.cli.options import option
 from forewarn.cli.output import Output
 from forewarn.config.fields import Rate
 from forewarn.config.file import load_spec, parse_spec
+from forewarn.config.includes import KINDS
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import InputError, plural
 from forewarn.files.outputs import check_output, write_output
@@ -35,10 +38,15 @@ MOST = 200
 DEFAULT_RATE = 10.0
 """Hz."""
 
+KINDS_IN_WORDS = {
+    "mobile_base": "a mobile base", "arm": "an arm", "drone": "a drone", "car": "a car",
+    "agent": "an agent",
+}  # fmt: skip
+
 DESCRIPTION = """\
 Write a commented monitor file from the topics of recordings: signals, thresholds from the
-values, examples of predicates and properties; other topics are comments. The file is valid as it
-is.
+values, and rules for this kind of robot, each tried on the recordings: how often it is broken,
+and whether anything in the signals comes before. The file is valid as it is.
 
 With --improve, propose predicates for a monitor file: cuts of its signals, of what they were
 over a window (rate, lowest, highest), and of how long its predicates have held. Half of the
@@ -81,6 +89,9 @@ class Options:
     step: str | None = option("with --rate steps: the topic whose messages are steps", "TOPIC")
     seconds: float = option(
         "how much of the recordings to look at, together", "S", of=positive_number, default=600.0
+    )
+    kind: str | None = option(
+        "whose rules to propose (default: what the recordings look like)", choices=KINDS
     )
     force: bool = option("overwrite the file if it exists")
 
@@ -131,17 +142,24 @@ def _draft(options: Options, target: Path, output: Output) -> None:
         warnings.append(f"left out, because no signal may have such a name: {named}")
     if options.rate is None and not (found.timed or found.calls):
         warnings.append("no line has a time: each is a step (for ticks, call the seconds t)")
-    text = compose(found)
-    compile_spec(parse_spec(parse_document(text, target)))
+    kind = options.kind or kind_of(found)
+    with output.progress("trying rules") as tell:
+        proposed = proposed_rules(found, kind, recordings, options.seconds, tell)
+    text = compose(found, proposed.example)
+    spec = parse_spec(parse_document(text, target))
+    compile_spec(spec)
     write_output(target, text)
     for warning in warnings:
         output.warn(warning)
     signals = written(found)
     named = ", ".join(signal.name for signal in signals)
     output.say(f"{plural(len(signals), 'signal')} ({named}) -> {target}")
+    _show(kind, proposed, spec.properties.keys(), output)
     output.emit(
         {
             "file": target,
+            "kind": kind,
+            "rules": {name: trial._asdict() for name, trial in proposed.trials.items()},
             "signals": {
                 signal.name: {
                     "topic": signal.topic,
@@ -154,6 +172,22 @@ def _draft(options: Options, target: Path, output: Output) -> None:
             "unused_topics": [t.info.name for t in found.topics if t.fields or t.info.error],
         }
     )
+
+
+def _show(kind: str, proposed: Proposed, active: Collection[str], output: Output) -> None:
+    """Show each rule that was tried, and what came of it in these recordings."""
+    if not proposed.trials:
+        output.say(f"no rule for {KINDS_IN_WORDS[kind]} can be watched with these signals")
+        return
+    output.say(
+        f"rules for {KINDS_IN_WORDS[kind]} (--kind says otherwise), in these recordings; "
+        "those with a star are in the file, the others are comments:"
+    )
+    rows = [
+        ["*" if name in active else "", name, trial.told()]
+        for name, trial in proposed.trials.items()
+    ]
+    output.table(("", "rule", ""), rows)
 
 
 def _rate_of(recordings: Sequence[Recording]) -> Rate:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import yaml
 
+from forewarn.config.includes import SHIPPED
+
 ANY = "*"
 PLACES = (
     ("model",),
@@ -51,7 +53,7 @@ def _begin(node: yaml.ScalarNode) -> int:
 
 def _is_relative(name: str) -> bool:
     # A pattern of recordings does not start at the file. A variable is a whole path as a rule.
-    return "{" not in name and not name.startswith(("~", "$")) and not Path(name).is_absolute()
+    return not ("{" in name or name.startswith(("~", "$", SHIPPED)) or Path(name).is_absolute())
 
 
 def _found(node: yaml.Node | None, place: tuple[str, ...]) -> Iterator[yaml.ScalarNode]:

@@ -1,4 +1,4 @@
-"""Monitor files that include fragments: the traffic laws that ship, or parts of one's own.
+"""Monitor files that include fragments: rules and traffic laws that ship, or parts of one's own.
 
 A fragment has the sections of a monitor file. What the including file does not use of it is left
 out, for every predicate multiplies the states. Where both speak of the same signal or property,
@@ -20,6 +20,11 @@ SECTIONS = ("signals", "predicates", "bins", "terminal", "properties")
 MERGED_BY_KEY = ("signals", "properties")
 WORD = re.compile(r"[A-Za-z_]\w*")
 ACCEPTED = "a file name, or {file: NAME, properties: [NAME, ...]}"
+SHIPPED = "rules:"
+"""How names of files begin that ship with the library: ``rules:mobile_base``."""
+RULES = Path(__file__).with_name("rules")
+KINDS = ("mobile_base", "arm", "drone", "car", "agent")
+"""Kinds of robots that rules ship for."""
 
 
 def with_fragments(document: Document) -> Document:
@@ -66,8 +71,7 @@ def _fragment(document: Document, index: int, entry: object) -> Document:
         name, chosen = entry.get("file"), entry.get("properties")
     if not isinstance(name, str):
         raise _error(document, here, f"{entry!r} names no file", ACCEPTED)
-    base = document.file.parent if document.file else Path()
-    fragment = load_document(base / Path(name).expanduser())
+    fragment = load_document(_path(document, here, name))
     data = fragment.data
     if not isinstance(data, dict):
         raise ConfigError("a fragment is a mapping", file=fragment.file, accepted=_sections())
@@ -86,6 +90,18 @@ def _fragment(document: Document, index: int, entry: object) -> Document:
             )
     selected = {wanted: properties[wanted] for wanted in chosen}
     return replace(fragment, data={**data, "properties": selected})
+
+
+def _path(document: Document, here: tuple[object, ...], name: str) -> Path:
+    if not name.startswith(SHIPPED):
+        base = document.file.parent if document.file else Path()
+        return base / Path(name).expanduser()
+    kind = name.removeprefix(SHIPPED)
+    if kind not in KINDS:
+        raise _error(
+            document, here, f"no rules for {kind!r} ship", ", ".join(SHIPPED + k for k in KINDS)
+        )
+    return RULES / f"{kind}.yaml"
 
 
 def _sections() -> str:

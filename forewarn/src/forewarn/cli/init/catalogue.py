@@ -33,6 +33,8 @@ class Proposal(NamedTuple):
         For the file's comments.
     role : Role
         What it is good for.
+    within : str
+        Which messages of a tick count, where it is not the last one alone.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Proposal(NamedTuple):
     unit: str = ""
     remark: str = ""
     role: Role = Role.OTHER
+    within: str = "last"
 
 
 def _nearest(pose: str, items: str) -> str:
@@ -54,6 +57,12 @@ _TWIST = (
 _STAMPED_TWIST = tuple(
     field_name._replace(value=f"twist.{field_name.value}") for field_name in _TWIST
 )
+_CLIMB = (
+    Proposal("altitude", "pose.pose.position.z", "m"),
+    Proposal("climb_rate", "twist.twist.linear.z", "m/s"),
+)
+ALOFT = {"altitude": 1.0, "climb_rate": 0.2}
+"""What only says something where it changes by as much: in the air."""
 _NUMBER = (Proposal("", "data"),)
 STAMPED_TWIST = "geometry_msgs/msg/TwistStamped"
 
@@ -85,6 +94,7 @@ CATALOGUE: Mapping[str, tuple[Proposal, ...]] = {
     "nav_msgs/msg/Odometry": (
         Proposal("speed", "twist.twist.linear.x", "m/s", "forward", Role.SPEED),
         Proposal("yaw_rate", "twist.twist.angular.z", "rad/s"),
+        *_CLIMB,
     ),
     "sensor_msgs/msg/LaserScan": (
         Proposal(
@@ -96,12 +106,19 @@ CATALOGUE: Mapping[str, tuple[Proposal, ...]] = {
         ),
     ),
     "sensor_msgs/msg/Range": (Proposal("distance", "msg.range", "m", "", Role.DISTANCE),),
-    "sensor_msgs/msg/Imu": (
-        Proposal("acceleration", "linear_acceleration.x", "m/s2", "forward, and gravity on slopes"),
+    "sensor_msgs/msg/Imu": (  # what it means, `axes` says by its values
         Proposal("turn_rate", "angular_velocity.z", "rad/s"),
     ),
     "sensor_msgs/msg/JointState": (
         Proposal("joint_speed", "max(abs(v) for v in velocity)", "rad/s", "fastest"),
+        Proposal("joint_effort", "max(abs(v) for v in effort)", "N m", "greatest"),
+    ),
+    "control_msgs/msg/JointTrajectoryControllerState": (
+        Proposal("tracking_error", "max(abs(v) for v in error.positions)", "rad", "greatest"),
+    ),
+    "geometry_msgs/msg/WrenchStamped": (
+        Proposal("force", "norm(wrench.force)", "N", "", within="max"),
+        Proposal("torque", "norm(wrench.torque)", "N m", "", within="max"),
     ),
     "sensor_msgs/msg/BatteryState": (Proposal("battery", "percentage", "", "0 to 1"),),
     "sensor_msgs/msg/NavSatFix": (Proposal("gnss_fix", "status.status", "", "-1: no fix"),),
@@ -117,6 +134,7 @@ CATALOGUE: Mapping[str, tuple[Proposal, ...]] = {
     "geometry_msgs/msg/PoseStamped": (
         Proposal("x", "pose.position.x", "m"),
         Proposal("y", "pose.position.y", "m"),
+        Proposal("altitude", "pose.position.z", "m"),
     ),
     "geometry_msgs/msg/PoseWithCovarianceStamped": (
         Proposal("x", "pose.pose.position.x", "m"),

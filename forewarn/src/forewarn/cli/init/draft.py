@@ -10,7 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.cli.init.catalogue import CATALOGUE, MEASURED, STAMPED_TWIST, Proposal, Role
+from forewarn.cli.init.arrays import with_array_numbers
+from forewarn.cli.init.axes import with_axes
+from forewarn.cli.init.catalogue import (
+    ALOFT,
+    CATALOGUE,
+    MEASURED,
+    STAMPED_TWIST,
+    Proposal,
+    Role,
+)
 from forewarn.cli.init.closing import closing_names
 from forewarn.cli.init.message_fields import fields, leaves
 from forewarn.cli.init.naming import end_of, is_arrival, is_command, is_goal, is_truth, role_of
@@ -26,7 +35,7 @@ from forewarn.cli.init.scanning import (
 )
 from forewarn.config.fields import Rate
 from forewarn.errors import ExpressionError, FieldError, RecordingError
-from forewarn.expressions.functions import CONSTANTS, FUNCTIONS
+from forewarn.expressions.functions import CONSTANTS
 from forewarn.expressions.syntax import parse_expression
 from forewarn.learning.observing import check_playable
 from forewarn.logic.lexer import RESERVED
@@ -38,7 +47,7 @@ from forewarn.signals.clock import Clock
 from forewarn.signals.clock_kinds import clock_of
 
 NAME = re.compile(r"[A-Za-z]\w*\Z", re.ASCII)
-RESERVED_WORDS = frozenset({"msg", *CONSTANTS, *FUNCTIONS, *RESERVED})
+RESERVED_WORDS = frozenset({"msg", *CONSTANTS, *RESERVED})
 LOGS = ("rosgraph_msgs/msg/Log", "rcl_interfaces/msg/Log", "rcl_interfaces/msg/ParameterEvent")
 MAX_GUESSES = 12
 OF_STEPS = ("run", "action")
@@ -170,6 +179,10 @@ def draft(
         check_playable(recording, clock)
     candidates, truths = _without_truths(candidates_in(recordings, clock))
     candidates = with_relative_distances(recordings, candidates)
+    if isinstance(recordings[0], JsonTrace):
+        candidates = with_array_numbers(recordings, candidates)
+    else:
+        candidates = with_axes(recordings, candidates)
     infos, unnamed = _infos(recordings), _unnamed(recordings)
     if not candidates and unnamed:
         raise RecordingError(
@@ -203,13 +216,23 @@ def draft(
         scan.seconds,
         rate,
         step,
-        tuple(_signals(recordings, candidates, scan, rhythms, clock)),
+        tuple(
+            each for each in _signals(recordings, candidates, scan, rhythms, clock) if _says(each)
+        ),
         topics,
         first.kind == "runs of agents",
         first.timed,
         truths,
         unnamed,
     )
+
+
+def _says(signal: DraftSignal) -> bool:
+    """Tell whether a signal says something: height does where a robot flies."""
+    least, known = ALOFT.get(signal.proposal.name, 0.0), signal.numbers
+    if not least or not signal.topic:
+        return True
+    return bool(len(known)) and float(np.ptp(known)) >= least
 
 
 def _unnamed(recordings: Sequence[Recording]) -> tuple[str, ...]:
@@ -250,7 +273,7 @@ def _signals(
             candidate.topic,
             candidate.msgtype,
             proposal,
-            _timeout(*rhythms.get(candidate.topic, NO_RHYTHM), clock),
+            _timeout(scan.steps.get(candidate.topic, ()), clock),
             statistics_of(scan.values[i], scan.ticks),
             numbers_of(scan.values[i]),
             name in closing,
@@ -361,10 +384,11 @@ def _names(candidates: Sequence[Candidate]) -> list[str]:
     return names
 
 
-def _timeout(period: float, longest: float, clock: Clock) -> float:
-    """Return how old a sample may be: five periods, more if the recording itself has pauses."""
-    if period != period or not clock.regular:
+def _timeout(gaps: Sequence[float], clock: Clock) -> float:
+    """Return how old a sample may be: as old as pauses make it usually, bursts or not."""
+    if not len(gaps) or not clock.regular:
         return math.inf
-    wanted = max(5 * period, 2 * clock.period, 1.5 * longest if longest < 20 * period else 0.0)
+    usual, long = np.quantile(gaps, (0.5, 0.99)).tolist()
+    wanted = max(5 * usual, 3 * long, 2 * clock.period)
     step = 10.0 ** math.floor(math.log10(wanted))
-    return round(math.ceil(wanted / step * 2 - 1e-9) / 2 * step, 9)
+    return float(round(math.ceil(wanted / step * 2 - 1e-9) / 2 * step, 9))

@@ -36,7 +36,7 @@ _NO_SPEEDS = frozenset([
 _PLACES = frozenset([
     "x", "y", "z", "lat", "lon", "latitude", "longitude", "altitude", "position", "pose",
     "heading", "yaw", "time", "stamp", "age", "id", "index", "seq", "count", "run", "step",
-    "frame",
+    "frame", "qx", "qy", "qz", "qw",
 ])  # fmt: skip
 _ENDS = {
     **dict.fromkeys(("collision", "collided", "collide", "collides", "hit"), "collision"),

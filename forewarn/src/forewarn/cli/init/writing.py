@@ -6,7 +6,7 @@ import json
 import math
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from forewarn.cli.init.catalogue import Role
 from forewarn.cli.init.draft import Draft, DraftSignal, DraftTopic
@@ -47,13 +47,15 @@ def written(draft: Draft) -> list[DraftSignal]:
     return [signal for signal in draft.signals if signal.label or not signal.closing]
 
 
-def compose(draft: Draft) -> str:
-    """Return the monitor file."""
+def compose(draft: Draft, proposed: Example) -> str:
+    """Return the monitor file, with the rules that are proposed, or an example of one."""
     running = [signal for signal in draft.signals if not signal.closing]
-    example = with_flags(example_of(running or draft.signals, draft), running)
+    usual = proposed if proposed.properties else example_of(running or draft.signals, draft)
+    example = with_flags(usual._replace(others=proposed.others), running)
     lines = [
         *_head(draft),
         *_signals(draft),
+        *_of_rules(example),
         *_left_out(draft),
         *_unused(draft),
         *_predicates(example),
@@ -103,6 +105,8 @@ def _signals(draft: Draft) -> Iterator[str]:
             yield f"    {'type' if ros else 'message'}: {signal.msgtype}"
         if signal.proposal.value:
             yield f"    value: {scalar(signal.proposal.value)}{_comment(signal.proposal.remark)}"
+        if signal.proposal.within != "last" and signal.topic:
+            yield f"    within: {signal.proposal.within}  # of all messages of a tick"
         if not signal.is_derived:
             yield f"    timeout: {_timeout(signal)}"
         if signal.label:
@@ -110,6 +114,16 @@ def _signals(draft: Draft) -> Iterator[str]:
             yield f"    default: {nothing}  # while the run goes on"
         if signal.proposal.unit:
             yield f"    unit: {scalar(signal.proposal.unit)}"
+
+
+def _of_rules(example: Example) -> Iterator[str]:
+    if example.signals:
+        yield "  # Derived, for the rules below:"
+    for name, section in example.signals.items():
+        yield f"  {name}:"
+        yield f"    value: {scalar(section['value'])}"
+        if "unit" in section:
+            yield f"    unit: {scalar(section['unit'])}"
 
 
 def _left_out(draft: Draft) -> Iterator[str]:
@@ -267,6 +281,23 @@ def _terminal(draft: Draft) -> Iterator[str]:
     yield f"#   collision: {flags[0] if flags else 'bumper'}"
 
 
+def _other_rules(example: Example, noun: str) -> Iterator[str]:
+    """Yield rules as comments: those that describe how the robot moves, and those beside."""
+    often = [rule for rule in example.properties if rule.broken > MOST_BROKEN]
+    nothing: Mapping[str, str] = {}
+    for rule, conditions in (*((rule, nothing) for rule in often), *example.others):
+        if rule.broken > MOST_BROKEN:
+            share = percent(rule.broken)
+            yield f"  # Broken in {share} of the {noun}, so it is only a comment:"
+        else:
+            yield f"  # {rule.remark[:1].upper()}{rule.remark[1:]}:"
+        yield f"  # {rule.name}:"
+        yield f"  #   formula: {scalar(rule.formula)}"
+        if conditions:
+            told = "; ".join(f"{name}: {text}" for name, text in conditions.items())
+            yield f"  #   with {told}"
+
+
 def _rules(example: Example) -> list[Rule]:
     """Return the rules that the file begins with: those that are seldom broken."""
     kept = [rule for rule in example.properties if rule.broken <= MOST_BROKEN]
@@ -306,7 +337,7 @@ def _properties(example: Example, draft: Draft) -> Iterator[str]:
     for rule in _rules(example):
         yield f"  {rule.name}:{_comment(rule.remark)}"
         yield f"    formula: {scalar(rule.formula)}"
-        yield f"    horizon: 3.0            # {unit} that the risk looks ahead"
+        yield f"    horizon: {float(rule.horizon):<14} # {unit} that the risk looks ahead"
         if not draft.calls:
             yield "    estimator: ensemble         # adds up several estimates of the risk"
         yield "    thresholds:"
@@ -316,11 +347,10 @@ def _properties(example: Example, draft: Draft) -> Iterator[str]:
         yield f"    enter: 2                # so many {noun} in a row before an alert begins"
         yield "    exit: 5                 # and before it ends"
         yield f"    hold: 1.0               # {unit} that it lasts at least"
-        yield f"    intervention: {'ASK' if draft.calls else 'COMFORTABLE_STOP'}"
-    for rule in example.properties:
-        if rule.broken > MOST_BROKEN:
-            yield f"  # Broken in {percent(rule.broken)} of the {noun}, so it is only a comment:"
-            yield f"  # {rule.name}:"
-            yield f"  #   formula: {scalar(rule.formula)}"
+        usual = "ASK" if draft.calls else "COMFORTABLE_STOP"
+        yield f"    intervention: {rule.intervention or usual}"
+        if rule.speed_limit is not None:
+            yield f"    speed_limit: {rule.speed_limit:<10g} # m/s"
+    yield from _other_rules(example, noun)
     yield ""
     yield "mode: observe               # act: interventions become active"

@@ -195,6 +195,29 @@ def _yaw(x: Any, y: Any, z: Any, w: Any) -> Any:
     return np.arctan2(2.0 * (w * z + x * y), (w * w - z * z) + (x * x - y * y))
 
 
+def _roll(x: Any, y: Any, z: Any, w: Any) -> Any:
+    return np.arctan2(2.0 * (w * x + y * z), (w * w - x * x) + (z * z - y * y))
+
+
+def _pitch(x: Any, y: Any, z: Any, w: Any) -> Any:
+    sine = 2.0 * (w * y - z * x)
+    across = np.hypot(2.0 * (w * z + x * y), (w * w - z * z) + (x * x - y * y))
+    return np.arctan2(sine, across)
+
+
+def _tilt(x: Any, y: Any, z: Any, w: Any) -> Any:
+    """Angle between the z axis of what is turned, and that of the frame it is turned in."""
+    across = np.hypot(2.0 * (x * z + w * y), 2.0 * (y * z - w * x))
+    return np.arctan2(across, (w * w - x * x) + (z * z - y * y))
+
+
+def _of_quaternion(compute: Callable[..., Any], text: str) -> Function:
+    told = f"{text} of a quaternion: a message, or x, y, z, w"
+    return Function(
+        elementwise(compute), 4, 4, told, 1, fields=("x", "y", "z", "w"), by_platform=True
+    )
+
+
 def _clamp(value: Any, low: Any, high: Any) -> Any:
     return np.minimum(np.maximum(value, low), high)
 
@@ -301,15 +324,10 @@ register(
         "degrees": Function(elementwise(np.degrees), 1, 1, "radians to degrees", 1),
         "radians": Function(elementwise(np.radians), 1, 1, "degrees to radians", 1),
         "wrap_angle": Function(elementwise(_wrap), 1, 1, "angle in [-pi, pi)", 1),
-        "yaw": Function(
-            elementwise(_yaw),
-            4,
-            4,
-            "heading of a quaternion: a message, or x, y, z, w",
-            1,
-            fields=("x", "y", "z", "w"),
-            by_platform=True,
-        ),
+        "yaw": _of_quaternion(_yaw, "heading"),
+        "roll": _of_quaternion(_roll, "turn about the x axis"),
+        "pitch": _of_quaternion(_pitch, "turn about the y axis"),
+        "tilt": _of_quaternion(_tilt, "angle from upright"),
         "floor": Function(elementwise(np.floor), 1, 1, "next whole number below", 1),
         "ceil": Function(elementwise(np.ceil), 1, 1, "next whole number above", 1),
         "round": Function(elementwise(np.rint), 1, 1, "nearest whole number, ties to even", 1),

@@ -204,7 +204,7 @@ class _Builder:
         taken: dict[str, str] = {}
         for section in ("signals", "shapes", "learned_score", "predicates", "terminal"):
             for name in getattr(self.spec, section):
-                if name in FUNCTIONS:
+                if name in FUNCTIONS and section != "signals":  # columns may be called count
                     self._error(f"{name!r} is a function of the language", f"{section}.{name}")
                 if name in taken:
                     self._error(
