@@ -22,19 +22,28 @@ from typing import Any
 import numpy as np
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from langgraph.types import Command
 
 from agent_guard import Guard
 from agent_guard.middleware import KEY, GuardMiddleware, GuardState
-from evaluation.guard.replays import HERE, Fake
+from evaluation.guard.replays import HERE, RULES, opened
 from evaluation.harness.command import command
 from evaluation.harness.page import Row, publish, rounded
 
 CALLS = 20
 TITLE = "What the guard costs"
 COMMAND = "python -m evaluation.guard.latency --write"
+
+
+class Fake(GenericFakeChatModel):
+    """A model that says what was written for it."""
+
+    def bind_tools(self, tools: Any, **options: Any) -> Fake:
+        """Return itself."""
+        return self
 
 
 class Empty(AgentMiddleware):
@@ -111,8 +120,9 @@ def arms(folder: Path) -> dict[str, list[Any]]:
         "the same, no limit of time": [
             GuardMiddleware(Guard.open(folder / "plain.yaml", timeout=None))
         ],
-        "guard, where values come from (`orders.yaml`)": [
-            GuardMiddleware(Guard.open(folder / "orders.yaml"))
+        "guard, `config/guard/foreign_orders.yaml`": [GuardMiddleware(opened(RULES))],
+        "guard, `config/guard/ready.yaml`": [
+            GuardMiddleware(Guard.open(RULES.with_name("ready.yaml")))
         ],
     }
 

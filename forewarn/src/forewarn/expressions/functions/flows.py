@@ -274,7 +274,7 @@ def _grounds(call: Call, task: Task, readings: Sequence[Reading], past: Sequence
     flows = {
         (name, value): places
         for name, value in call.values
-        if (places := _running(call, value, task, readings))
+        if (places := _running(call, value, task, readings, past))
     }
     if not call.effects:
         return ["reading"] if _is_foreign_reading(call, task, flows, readings) else []
@@ -327,7 +327,9 @@ def _is_strange(
     return not any(stems & task.stems for stems in named)
 
 
-def _running(call: Call, value: str, task: Task, readings: Sequence[Reading]) -> list[Found]:
+def _running(
+    call: Call, value: str, task: Task, readings: Sequence[Reading], past: Sequence[str] = ()
+) -> list[Found]:
     """Return where a value stands, if it stands in running text alone and the task has it not."""
     wanted = _SCHEME.sub("", value.strip().lower())
     if len(wanted) < 2 or _stands(wanted, task.text) or _LITTLE.fullmatch(wanted):
@@ -341,8 +343,10 @@ def _running(call: Call, value: str, task: Task, readings: Sequence[Reading]) ->
         if wanted in reading.text:
             for sentence in reading.sentences:
                 if wanted in sentence.text and _stands(wanted, sentence.text):
-                    if not _is_running(wanted, sentence) and not _is_step(
-                        call, wanted, reading.text
+                    if not (
+                        _is_running(wanted, sentence)
+                        or _is_step(call, wanted, reading.text)
+                        or (call.effects and _is_led_to(source, task, readings, past))
                     ):
                         return []
                     found.append(Found(source, sentence))
@@ -351,6 +355,15 @@ def _running(call: Call, value: str, task: Task, readings: Sequence[Reading]) ->
                 Found(source, s) for s in reading.sentences if bare in _SPELLED.sub("", s.text)
             ]
     return found
+
+
+def _is_led_to(source: int, task: Task, readings: Sequence[Reading], past: Sequence[str]) -> bool:
+    """Tell whether a result came from a call that was about something in running text."""
+    if source >= len(past) or read(past[source]).stems & task.stems:
+        return False
+    call = Call("", frozenset(), frozenset(), (), [])
+    before = readings[:source]
+    return any(_running(call, value, task, before) for value in values_in(past[source]))
 
 
 def _stands(wanted: str, text: str) -> bool:
@@ -375,7 +388,7 @@ def _is_running(wanted: str, sentence: Sentence) -> bool:
 
 def _is_step(call: Call, wanted: str, text: str) -> bool:
     """Tell whether fields beside a value name the tool, or a step to take that does the same."""
-    name, at = _SIGNS.sub("", call.tool.lower()), text.find(wanted)
+    name, at = _SIGNS.sub("", call.tool.lower()), text.find(wanted) if call.tool else -1
     while at >= 0:
         before, after = text[max(0, at - BESIDE) : at], text[at : at + BESIDE]
         part = _END_OF_OBJECT.split(before)[-1] + _END_OF_OBJECT.split(after)[0]
