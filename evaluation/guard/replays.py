@@ -39,6 +39,8 @@ GOALS = HERE / "goals.yaml"
 TITLE = "The guard on recorded runs of agents"
 COMMAND = "python -m evaluation.guard.replays --attacks D ... --toolemu D2 --write"
 AS_RECORDED = "as recorded"
+SEEN = ("agentdojo", "agentdyn", "injectagent")
+"""Folders of runs that the author of the rules had seen."""
 ASKED_COUNTS = 1 / 3
 """What a question counts where a run that is stopped counts 1."""
 
@@ -287,7 +289,7 @@ def main(
         raise FileNotFoundError("--attacks FOLDER or --toolemu FOLDER is asked for")
     rows = [
         Row(f"{kind}, {one['what']}", shown(one["share"]), between(one["share_interval"]),
-            plural(one["runs"], "run"))
+            plural(one["runs"], "run") + ", seen by the author of the rules" * (kind in SEEN))
         for kind, some in found.items()
         for one in some
     ]  # fmt: skip
