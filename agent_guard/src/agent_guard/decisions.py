@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from forewarn.config.actions import ACTIONS, NO_ACTION
 
 LONGEST_MESSAGE = 2_000
 LONGEST_NAME = 80
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Proposal(NamedTuple):
@@ -72,6 +74,8 @@ class Decision(NamedTuple):
         The call to make instead.
     held : bool
         The call may be proposed again: one before it waits for a person.
+    waited : mapping of str to float
+        Seconds that the decision waited for each classifier.
     """
 
     run: str
@@ -93,6 +97,7 @@ class Decision(NamedTuple):
     failure: str = ""
     replacement: Proposal | None = None
     held: bool = False
+    waited: Mapping[str, float] = NOTHING
 
     @property
     def does(self) -> str:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agent_guard.classifiers import Classifiers
 from agent_guard.deadline import Deadline
-from agent_guard.decisions import Decision, Proposal, describe, plain
+from agent_guard.decisions import NOTHING, Decision, Proposal, describe, plain
 from agent_guard.human_response import read_answer
 from agent_guard.options import Options
-from agent_guard.outcomes import NOTHING, GuardError, JudgedCall, RunState, Settled
+from agent_guard.outcomes import GuardError, JudgedCall, RunState, Settled
 from agent_guard.recent import Recent
 from agent_guard.record import StepRecord
 from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, REPLAN
@@ -30,6 +31,8 @@ from forewarn.wings.agents.steps import text_of_result
 from forewarn.wings.agents.texts import says_failed, text_of
 
 log = logging.getLogger("agent_guard")
+SAY = "say"
+"""The tool that stands for what an agent says to the user, as in recordings."""
 MOST_ARGUMENTS = 10_000
 FEW_CHARACTERS = 20_000
 QUICK = (int, float, bool, type(None))
@@ -56,6 +59,7 @@ class Guard:
     record: StepRecord | None = None
     failure: str = ""
     _deadline: Deadline = field(init=False, repr=False, compare=False)
+    _classifiers: Classifiers = field(init=False, repr=False, compare=False)
     recent: Recent[RunState] = field(default_factory=Recent, init=False, repr=False, compare=False)
 
     @classmethod
@@ -103,6 +107,7 @@ class Guard:
     def __post_init__(self) -> None:
         """Begin to watch the time."""
         object.__setattr__(self, "_deadline", Deadline(self.options.timeout))
+        object.__setattr__(self, "_classifiers", Classifiers(self.options.classifiers))
 
     def start(self) -> RunState:
         """Return what is remembered of a run before its first call."""
@@ -181,7 +186,9 @@ class Guard:
         if self.judge is None or state.standing is None:
             return None
         try:
-            found = self._deadline.run(self.judge.close, state.standing, run, context)
+            known = self._classifiers.classify(state.standing.progress.outputs).values
+            told = {**context, **known}
+            found = self._deadline.run(self.judge.close, state.standing, run, told)
         except Exception as error:
             log.error("run %s: its end could not be judged: %s", plain(run, 80), _said(error))
             return None
@@ -308,7 +315,7 @@ class Guard:
 
     def _is_quick(self, state: RunState, proposal: Proposal) -> bool:
         """Tell whether so little is to be looked at that it needs no watch (and no thread)."""
-        if state.standing is None or self.options.replace is not None:
+        if state.standing is None or self.options.replace is not None or self._classifiers:
             return False
         known, arguments = state.standing.progress, proposal.arguments
         inputs = itertools.chain.from_iterable(filter(None, known.inputs))
@@ -328,9 +335,12 @@ class Guard:
     ) -> JudgedCall:
         if self.judge is None or state.standing is None:
             raise GuardError(self.failure or "the run began without rules")
+        known = state.standing.progress
+        classified = self._classifiers.classify(known.outputs)
+        context = {**context, **classified.values}
         found = self.judge.judge(state.standing, run, call_of(proposal), context)
-        step = state.standing.progress.step
-        decision = _decision(self.judge, run, step, proposal, found)
+        decision = _decision(self.judge, run, known.step, proposal, found)
+        decision = decision._replace(waited=classified.seconds)
         if state.stopped:
             decision = _still_stopped(decision)
         elif decision.does == "replace":

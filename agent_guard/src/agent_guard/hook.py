@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from functools import wraps
 from typing import Any, NamedTuple
 
-from agent_guard.decisions import Decision, GuardStopError, Proposal
-from agent_guard.guard import Guard
+from agent_guard.decisions import NOTHING, Decision, GuardStopError, Proposal
+from agent_guard.guard import SAY, Guard
 from agent_guard.human_response import question
-from agent_guard.outcomes import NOTHING, GuardError, Settled
+from agent_guard.outcomes import GuardError, Settled
 
 Ask = Callable[[dict[str, Any]], object]
 PLACES = "places"
@@ -93,6 +93,16 @@ class GuardedRun:
             # Whoever is asked may speak to the run, or wait for one of its other calls.
             found = self.attempt(proposal, found, self._ask(question(found)))
         return found
+
+    def answer(self, text: str) -> Settled:
+        """Decide about what the agent says to the user, before it is said.
+
+        To the rules it is a call of the tool `say` with the argument `text`, as in recordings.
+        """
+        settled = self.before(SAY, {"text": text})
+        if settled.call is not None:
+            self._after("", False, _place(settled))
+        return settled
 
     def attempt(
         self,

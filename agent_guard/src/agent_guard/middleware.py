@@ -30,14 +30,14 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command, interrupt
 from typing_extensions import NotRequired
 
-from agent_guard.decisions import GuardStopError, Proposal, plain
-from agent_guard.guard import Guard
+from agent_guard.decisions import NOTHING, GuardStopError, Proposal, plain
+from agent_guard.guard import SAY, Guard
 from agent_guard.human_response import question
-from agent_guard.outcomes import NOTHING, Settled
+from agent_guard.outcomes import RunState, Settled
 from agent_guard.turns import Kept, Turn, begin, ended, gathered, merged, named, over
 from forewarn.config.actions import ACTIONS
 from forewarn.errors import ConfigError
-from forewarn.wings.agents.texts import says_failed
+from forewarn.wings.agents.texts import says_failed, text_of
 
 log = logging.getLogger("agent_guard")
 KEY = "forewarn"
@@ -65,14 +65,20 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         The guard.
     context : callable, optional
         From the agent's state to values of other signals that the monitor file names.
+    answers : bool
+        Judge what the agent says at the end, too: to the rules it is a call of the tool `say` with
+        the argument `text`. What is refused is replaced by the message that says why.
     """
 
     state_schema = GuardState
 
-    def __init__(self, guard: Guard, context: Context | None = None) -> None:
+    def __init__(
+        self, guard: Guard, context: Context | None = None, *, answers: bool = False
+    ) -> None:
         super().__init__()
         self.guard = guard
         self._context = context
+        self._answers = answers
         self.tools: list[Any] = []
 
     def wrap_tool_call(
@@ -125,8 +131,29 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
             log.error(
                 "run %s: its end is judged without other signals: %s", plain(run, 80), problem
             )
-        update, _ = over(self.guard, kept, run, _said(messages), context)
-        return {KEY: {**update, "within": within}}
+        known = self.guard.heard(gathered(self.guard, kept), _said(messages))
+        known, refusal = self._judge_answer(known, run, messages, context)
+        update, _ = over(self.guard, known, run, context)
+        return {KEY: {**update, "within": within}, "messages": refusal}
+
+    def _judge_answer(
+        self, state: RunState, run: str, messages: Sequence[Any], context: Mapping[str, Any]
+    ) -> tuple[RunState, list[AIMessage]]:
+        """Judge the last message; return what is remembered, and what is said in its place."""
+        last = messages[-1] if messages else None
+        if not self._answers or not isinstance(last, AIMessage) or last.tool_calls:
+            return state, []
+        proposal = Proposal(SAY, {"text": text_of(last.content)})
+        judged = self.guard.decide(state, run, proposal, context)
+        asks = judged.decision.does == "ask"
+        answer = interrupt(question(judged.decision)) if asks else None
+        settled = self.guard.settle(state, judged, answer, context)
+        if settled.stops and ACTIONS[settled.decision.action].hard:
+            raise _GraphStopError(settled.decision)
+        if settled.call is None:
+            return settled.state, [AIMessage(content=settled.message, id=last.id)]
+        self.guard.write(settled.decision, settled.values)
+        return self.guard.answered(settled.state, "", False), []
 
     async def aafter_agent(self, state: Any, runtime: Any) -> dict[str, Any]:
         """Do the same in an event loop."""

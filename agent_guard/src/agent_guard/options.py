@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from agent_guard.decisions import Decision, Replace
@@ -28,6 +28,11 @@ class Options:
         What is asked for beyond that: a stop, or ASK.
     replace : callable or None
         From a decision to the call that is made instead, for REPLACE; None gives it back.
+    classifiers : mapping of str to callable
+        Signals that a function or model of yours gives: from the text of a tool's result to a
+        number. The signal of that name is a list with a number for each result so far, NaN for one
+        that was too long. A text is classified once. If a classifier raises, or gives no number,
+        the call could not be judged; decisions say how long they waited for it.
     on_decision : callable or None
         Is told every decision that is final. If it raises, the call could not be judged; one that
         was refused stays refused.
@@ -38,6 +43,7 @@ class Options:
     attempts: int = 3
     then: str = COMFORTABLE_STOP
     replace: Replace | None = None
+    classifiers: Mapping[str, Callable[[str], float]] = field(default_factory=dict)
     on_decision: Callable[[Decision], None] | None = None
 
     def __post_init__(self) -> None:

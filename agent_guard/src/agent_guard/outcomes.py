@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from agent_guard.decisions import Decision, Proposal
+from agent_guard.decisions import NOTHING, Decision, Proposal
 from forewarn.errors import InputError
 from forewarn.wings.agents.proposals import RuleState
-
-NOTHING: Mapping[str, Any] = {}
 
 
 class GuardError(InputError):

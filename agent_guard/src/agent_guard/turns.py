@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agent_guard.decisions import Decision, Proposal
+from agent_guard.decisions import NOTHING, Decision, Proposal
 from agent_guard.guard import Guard
-from agent_guard.outcomes import NOTHING, GuardError, JudgedCall, RunState, Settled
+from agent_guard.outcomes import GuardError, JudgedCall, RunState, Settled
 from forewarn.config.actions import REPLAN
 from forewarn.wings.agents.steps import text_of_result
 
@@ -188,14 +188,9 @@ def ended(guard: Guard, turn: Turn, settled: Settled, result: object, failed: bo
 
 
 def over(
-    guard: Guard,
-    kept: Mapping[str, Any] | None,
-    run: str,
-    said: Sequence[tuple[str, object]],
-    context: Mapping[str, Any] = NOTHING,
+    guard: Guard, state: RunState, run: str, context: Mapping[str, Any] = NOTHING
 ) -> tuple[Kept, Decision | None]:
     """Close what the user asked for last; return the state's update, and what the rules say."""
-    state = guard.heard(gathered(guard, kept), said)
     judged = guard.close(state, run, context)
     after = state._replace(refused=0, stopped="") if judged is None else judged.made
     update = {"base": guard.dump(after), "turn": "", "done": {}}

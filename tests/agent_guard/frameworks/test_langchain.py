@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, ToolRetryMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
@@ -19,6 +20,7 @@ from loops import (
     DELETE,
     PAY,
     READ,
+    Fake,
     Tools,
     agent,
     answers,
@@ -31,6 +33,7 @@ from loops import (
 from rules import RULES, written
 
 from agent_guard import Decision, Guard, GuardStopError, Proposal
+from agent_guard.middleware import GuardMiddleware
 
 CONFIG = {"configurable": {"thread_id": "t1"}}
 
@@ -462,3 +465,17 @@ def test_a_middleware_that_changes_calls_stands_before_the_guard(
     options: dict[str, Any] = {place: [Changes()]}
     invoke(agent(guard, tools, says(READ), says(PAY), **options), asked())
     assert tools.ran == ["read_file", *paid]
+
+
+@both
+def test_a_final_answer_is_judged_and_replaced(
+    tmp_path: Path, tools: Tools, invoke: Invoke
+) -> None:
+    rules = RULES.replace("leaves: proposed == 'leave'", "leaves: proposed == 'say'")
+    rules = rules.replace("COMFORTABLE_STOP", "REPLAN")
+    guard = Guard.open(written(tmp_path, rules))
+    middleware = GuardMiddleware(guard, answers=True)
+    model = Fake(messages=iter([AIMessage("Your password is 1234")]))
+    result = invoke(create_agent(model, tools.all(), middleware=[middleware]), asked())
+    assert last(result).content.startswith("Not done: the call of 'say'")
+    assert len(result["messages"]) == 2

@@ -309,9 +309,11 @@ def compile_expression(
         arguments = [values[place] for place in places]
         quiet = silent
         for at, value in enumerate(arguments):
-            if type(value) not in _SCALARS:
+            kind = type(value)
+            if kind not in _SCALARS:
                 quiet = False
-                arguments[at] = _argument(value, notes)
+                if kind is not list:
+                    arguments[at] = _argument(value, notes)
         if quiet:
             return settle(function(notes, *arguments), notes)
         with np.errstate(all="ignore"):

@@ -25,8 +25,19 @@ def _matches(notes: Notes, text: Any, pattern: Any) -> Any:
     return np.array([_found(compiled, each) for each in texts], dtype=np.bool_)
 
 
+LONGEST_REMEMBERED = 256
+"""Texts up to this length are remembered with the answer: names and arguments come again."""
+
+
 def _found(compiled: Any, text: str) -> bool:
+    return (_remembered if len(text) <= LONGEST_REMEMBERED else _searched)(compiled, text)
+
+
+def _searched(compiled: Any, text: str) -> bool:
     return compiled.search(text.encode("utf-8", "surrogatepass")) is not None
+
+
+_remembered = lru_cache(maxsize=8192)(_searched)
 
 
 @lru_cache(maxsize=512)
