@@ -132,3 +132,24 @@ def test_runs_of_agents_name_the_wing(tmp_path: Path) -> None:
     done = python(ABSENT.format(wing="agents") + MAIN, "info", tmp_path / "runs.jsonl")
     assert done.returncode == 2
     assert "a recording with runs of agents needs the wing agents" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("wing", "words"),
+    [
+        ("fleet", "learn runs -c m.yaml -o n.json --group-by robot --group-source {robot}.csv"),
+        ("fleet", "learn runs -c m.yaml -o n.json --scheduler tcp://localhost:1"),
+        ("fleet", "report runs -c m.yaml -m m.json -o r.html --fleet"),
+        ("black_box", "tune runs -c m.yaml --folds 2 --false-alarms-per-hour 1 --incidents runs"),
+        ("agents", "validate m.yaml --tools m.yaml"),
+    ],
+)
+def test_each_option_of_a_wing_names_it_where_it_is_absent(
+    wing: str, words: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    if "m.json" in words:
+        assert not python(MAIN, *["learn", "runs", "-c", "m.yaml", "-o", "m.json", "-q"]).returncode
+    done = python(ABSENT.format(wing=wing) + MAIN, *words.split())
+    assert done.returncode == 2
+    assert f"needs the wing {wing}" in done.stderr

@@ -69,6 +69,10 @@ WINGS = MappingProxyType(
             commands=("incidents",),
             sections={"black_box": "section:BlackBoxSpec"},
         ),
+        "fleet": Wing(
+            "clusters, groups of recordings, and the page about many of them",
+            commands=("drift",),
+        ),
         "agents": Wing(
             "runs of agents, and what rules say of a call or a goal before it is made",
             sections={"guards": "section:GuardSpec"},

@@ -11,8 +11,8 @@ import pytest
 
 from forewarn.assessment.ranking import precision_recall
 from forewarn.assessment.results import scored_runs
-from forewarn.cli.fleet import FleetOptions, Readers
 from forewarn.cli.output import Output
+from forewarn.cli.readers import FleetOptions, Readers
 from forewarn.cli.train_test_separation import identified
 from forewarn.cli.tune_runs import folded_runs
 from forewarn.learning.executors import Here

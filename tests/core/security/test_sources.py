@@ -16,7 +16,7 @@ RUNS_CODE = {"eval", "exec", "compile", "__import__"}
 MAY_UNPICKLE = {
     ("forewarn/src/forewarn/signals/snapshots.py", "pickle"),
     ("monitor_node/src/monitor_node/apart.py", "pickle"),
-    ("forewarn/src/forewarn/learning/cluster.py", "pickle"),
+    ("forewarn/src/forewarn/wings/fleet/cluster.py", "pickle"),
     ("forewarn/src/forewarn/learning/executors.py", "pickle"),
 }
 MAY_RUN_CODE = {

@@ -10,11 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from forewarn.assessment.censoring import ends_remark
 from forewarn.assessment.danger import fit_scores
-from forewarn.assessment.group_differences import LEVEL
-from forewarn.assessment.grouped_models import GroupedModels, grouped_models
 from forewarn.assessment.outcome_counts import PropertyObservers
 from forewarn.assessment.progress import Bar, Bars, overall, unseen
 from forewarn.assessment.results import stale_remark
@@ -34,7 +33,11 @@ from forewarn.models.file import merge_models
 from forewarn.models.run_ends import RunEnd, judge_ends
 from forewarn.monitoring.build import compile_for, with_estimates
 from forewarn.recordings.groups import Grouping
+from forewarn.registry import part
 from forewarn.signals.clock import horizon_ticks
+
+FALSE_DISCOVERY_RATE = 0.05
+"""Share of the states that are named because groups differ there, and where they do not."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class LearnedModel:
         The learned scores that were fitted.
     notes, warnings : tuple of str
         What the user should know.
-    groups : GroupedModels or None
+    groups : GroupedModels of the wing fleet, or None
         A model for each group, where recordings are grouped.
     """
 
@@ -63,7 +66,7 @@ class LearnedModel:
     scored: list[FittedScore]
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
-    groups: GroupedModels | None = None
+    groups: Any | None = None
 
 
 def learn_model(
@@ -76,7 +79,7 @@ def learn_model(
     allow_missing: bool = False,
     until: Requirement | None = None,
     grouping: Grouping | None = None,
-    level: float = LEVEL,
+    level: float = FALSE_DISCOVERY_RATE,
     bars: Bars = unseen,
 ) -> LearnedModel:
     """Learn a model, and one for each group of recordings if they are grouped.
@@ -161,12 +164,13 @@ def told_of_ends(
 
 def _estimated(
     compiled: CompiledSpec, model: CountModel, counted: Learned, level: float, bars: Bars
-) -> tuple[CountModel, GroupedModels | None]:
+) -> tuple[CountModel, Any | None]:
     """Return the model with what its risks are made of, and likewise those of groups."""
     groups = None
     if counted.groups is not None:
         with bars("comparing groups"):
-            groups = grouped_models(counted.groups, model, level)
+            fleet = part("fleet", "grouped_models", "--group-by")
+            groups = fleet.grouped_models(counted.groups, model, level)
     if any(section.estimator != "chain" for section in compiled.spec.properties.values()):
         with bars("choosing what risks are made of"):
             model = with_estimates(compiled, model)

@@ -32,9 +32,9 @@ from forewarn.cli.common import (
     write_report,
 )
 from forewarn.cli.compare_output import judged_record, print_judged
-from forewarn.cli.fleet import FleetOptions, Readers, store_option
 from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
+from forewarn.cli.readers import FleetOptions, Readers, store_option
 from forewarn.cli.train_test_separation import identified
 from forewarn.cli.tune_runs import folded_runs, held_out_runs, with_estimator
 from forewarn.config.file import load_spec

@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from forewarn.cli.common import recording_path
-from forewarn.cli.fleet import PartOptions, Readers
 from forewarn.cli.options import option
 from forewarn.cli.output import Output
+from forewarn.cli.readers import PartOptions, Readers
 from forewarn.errors import InputError, RecordingError, plural
 from forewarn.files.outputs import check_output
 from forewarn.files.remote import RemotePath

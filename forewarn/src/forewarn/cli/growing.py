@@ -16,9 +16,9 @@ from forewarn.cli.common import (
     recordings_argument,
 )
 from forewarn.cli.editing import put, text_of, with_section
-from forewarn.cli.fleet import FleetOptions, Readers
 from forewarn.cli.options import option
 from forewarn.cli.output import Output
+from forewarn.cli.readers import FleetOptions, Readers
 from forewarn.cli.tree_text import comments_of, section_text
 from forewarn.config.agent_signals import OF_CALL, PROPOSED
 from forewarn.errors import ConfigError, RecordingError, plural

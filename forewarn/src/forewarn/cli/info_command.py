@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.cli.fleet import PartOptions, Readers
 from forewarn.cli.init.draft import candidates_in
 from forewarn.cli.init.scanning import rhythm
 from forewarn.cli.options import option
 from forewarn.cli.output import Output
+from forewarn.cli.readers import PartOptions, Readers
 from forewarn.errors import DecodeError, InputError, plural
 from forewarn.expressions.syntax import parse_expression
 from forewarn.expressions.values import Unknown

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forewarn.assessment.grouped_models import prior_in_words
 from forewarn.assessment.sufficiency import Requirement, Sufficiency
 from forewarn.cli.assessment import (
     RequirementOptions,
@@ -16,7 +15,6 @@ from forewarn.cli.assessment import (
 )
 from forewarn.cli.common import config_option, top_option
 from forewarn.cli.estimates_output import estimates_record, print_estimates
-from forewarn.cli.groups import prior_record
 from forewarn.cli.learned_score_output import danger_in_words, danger_record
 from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
@@ -24,6 +22,7 @@ from forewarn.cli.tables import changed
 from forewarn.errors import ModelError, located, plural
 from forewarn.models.counts import CountModel
 from forewarn.models.file import load_model
+from forewarn.models.hierarchical_prior import prior_in_words, prior_record
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.composition import in_words as composition_in_words
 from forewarn.monitoring.loading import load_compiled
@@ -229,7 +228,7 @@ def _document(
         "recordings": [origin.__dict__ for origin in model.provenance],
         "recalibration": model.recalibration,
         "estimates": estimates_record(model),
-        "hierarchical_prior": prior_record(model.hierarchical_prior, model),
+        "hierarchical_prior": prior_record(model),
         "learned_score": {fit.name: danger_record(fit) for fit in model.learned_score},
         "states": [
             {

@@ -10,9 +10,9 @@ from typing import Any
 from forewarn.assessment.calibration import Fitted, fit
 from forewarn.assessment.replay import RecordedRun, Replaying, settled_runs, weighted_runs
 from forewarn.cli.common import incident_labels, incidents_option, labelled, recording_path
-from forewarn.cli.fleet import Readers
 from forewarn.cli.options import option
 from forewarn.cli.output import Output
+from forewarn.cli.readers import Readers
 from forewarn.cli.replay_command import Censoring, censoring_option
 from forewarn.cli.tables import agreement
 from forewarn.cli.train_test_separation import without_known

@@ -29,15 +29,7 @@ from forewarn.cli.common import (
     share,
 )
 from forewarn.cli.estimates_output import estimates_record, print_estimates
-from forewarn.cli.fleet import PartOptions, Readers, jobs_option, store_option
-from forewarn.cli.groups import (
-    group_by_option,
-    group_file,
-    group_source_option,
-    grouping_of,
-    groups_record,
-    print_groups,
-)
+from forewarn.cli.groups import group_by_option, group_source_option, grouping_of
 from forewarn.cli.learn_calibration import (
     CalibrationOptions,
     calibrate_model,
@@ -49,6 +41,7 @@ from forewarn.cli.learn_calibration import (
 from forewarn.cli.learned_score_output import print_scores, scores_record
 from forewarn.cli.options import option
 from forewarn.cli.output import Output
+from forewarn.cli.readers import PartOptions, Readers, jobs_option, store_option
 from forewarn.errors import plural
 from forewarn.files.alone import alone
 from forewarn.files.outputs import check_output
@@ -59,6 +52,7 @@ from forewarn.models.counts import CountModel
 from forewarn.models.file import load_model, save_model
 from forewarn.monitoring.loading import load_bare
 from forewarn.recordings.given import existing_recordings
+from forewarn.registry import part
 from forewarn.signals.clock import Clock
 
 MANY = 20
@@ -119,7 +113,7 @@ def _learn(options: Options, output: Output) -> int:
     incidents = heeded_incidents(options.incidents, options.calibrate, output)
     grouping = grouping_of(options.group_by, options.group_source)
     if grouping is not None:
-        check_output(group_file(options.output, "any"))
+        check_output(_group_output().group_file(options.output, "any"))
     recordings = options.existing(compiled.spec)
     requirement = Requirement.of(options.epsilon, options.delta, compiled, options.per_transition)
     others = [load_model(path) for path in options.add_to]
@@ -150,8 +144,6 @@ def _learn(options: Options, output: Output) -> int:
         )
     readers.warn()
     save_model(model, options.output)
-    for name, group in (learned.groups.models if learned.groups else {}).items():
-        save_model(group, group_file(options.output, name))
     print_scores(learned.scored, learned.compiled.abstraction.clock.noun, output)
     _report(learned, model, requirement, options, output, fitted, readers.record())
     return 0
@@ -227,10 +219,7 @@ def _report(
     output.say(
         f"{plural(model.size, 'state')}, {plural(transitions, 'transition')} -> {options.output}"
     )
-    groups = learned.groups
-    files = [group_file(options.output, name) for name in (groups.models if groups else ())]
-    if groups is not None:
-        print_groups(groups, files, output)
+    groups = None if learned.groups is None else _save_groups(learned.groups, options, output)
     output.emit(
         {
             "model": options.output,
@@ -248,9 +237,23 @@ def _report(
             "estimates": estimates_record(model),
             "calibration": calibration_record(fitted),
             "learned_score": scores_record(model.learned_score, learned.scored),
-            "groups": groups_record(groups, files),
+            "groups": groups,
         }
     )
+
+
+def _save_groups(groups: Any, options: Options, output: Output) -> Any:
+    """Write and print the models of groups; return them for ``--json``."""
+    words = _group_output()
+    files = [words.group_file(options.output, name) for name in groups.models]
+    for file, model in zip(files, groups.models.values(), strict=True):
+        save_model(model, file)
+    words.print_groups(groups, files, output)
+    return words.groups_record(groups, files)
+
+
+def _group_output() -> Any:
+    return part("fleet", "output", "--group-by")
 
 
 def _by_default(compiled: CompiledSpec) -> list[str]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from forewarn.cli.editing import put, text_of, with_predicate
-from forewarn.cli.fleet import Readers
 from forewarn.cli.output import Output
+from forewarn.cli.readers import Readers
 from forewarn.errors import ConfigError, plural
 from forewarn.learning.folds import grouping_of, told_groups
 from forewarn.learning.labels import (

@@ -13,7 +13,6 @@ from forewarn.cli.common import (
     report_option,
     write_report,
 )
-from forewarn.cli.fleet import Readers
 from forewarn.cli.growing import (
     TreeOptions,
     chosen_variables,
@@ -27,6 +26,7 @@ from forewarn.cli.growing import (
 from forewarn.cli.learn_label import LEAVES, run_label
 from forewarn.cli.options import option
 from forewarn.cli.output import Output
+from forewarn.cli.readers import Readers
 from forewarn.errors import InputError, plural
 from forewarn.files.outputs import check_output
 from forewarn.learning.examples import WAYS, classifier, examples_of

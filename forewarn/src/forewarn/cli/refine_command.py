@@ -13,7 +13,6 @@ from forewarn.cli.common import (
     report_option,
     write_report,
 )
-from forewarn.cli.fleet import Readers
 from forewarn.cli.growing import (
     RunsRead,
     TreeOptions,
@@ -24,6 +23,7 @@ from forewarn.cli.growing import (
 )
 from forewarn.cli.options import option
 from forewarn.cli.output import Output
+from forewarn.cli.readers import Readers
 from forewarn.errors import CheckingError, ConfigError, RecordingError, plural
 from forewarn.files.outputs import check_output
 from forewarn.learning.concrete import concrete, condition_of

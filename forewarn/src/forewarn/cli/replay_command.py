@@ -22,9 +22,9 @@ from forewarn.cli.common import (
     report_option,
     write_report,
 )
-from forewarn.cli.fleet import PartOptions, Readers
 from forewarn.cli.options import option
 from forewarn.cli.output import Output
+from forewarn.cli.readers import PartOptions, Readers
 from forewarn.cli.tables import print_runs
 from forewarn.cli.train_test_separation import calibrated_on
 from forewarn.files.outputs import OutputFile, check_output

@@ -15,16 +15,15 @@ from forewarn.cli.common import (
     output_option,
     top_option,
 )
-from forewarn.cli.fleet import PartOptions, Readers
-from forewarn.cli.fleet_report import FleetReport
 from forewarn.cli.groups import group_by_option, group_source_option, grouping_of
 from forewarn.cli.options import option
 from forewarn.cli.output import Output
+from forewarn.cli.readers import PartOptions, Readers
 from forewarn.errors import InputError
 from forewarn.files.outputs import check_output, write_output
 from forewarn.learning.refinement_file import load_refinement
 from forewarn.monitoring.loading import load_compiled, make_monitor
-from forewarn.registry import report_sections
+from forewarn.registry import part, report_sections
 from forewarn.reports.html import render
 from forewarn.reports.learned import refinement_parts
 
@@ -74,7 +73,7 @@ def run(options: Options, output: Output) -> int:
     grouping = grouping_of(options.group_by, options.group_source)
     if options.fleet:
         compiled = load_compiled(options.config, model)
-        fleet = FleetReport(
+        fleet = part("fleet", "report", "--fleet").FleetReport(
             monitor, model, compiled, options.output, options.clips, options.top or sys.maxsize,
             grouping, options.allow_missing,
         )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from forewarn.cli.fleet import Readers
+from forewarn.cli.readers import Readers
 from forewarn.config.file import MonitorSpec
 from forewarn.errors import RecordingError, plural
 from forewarn.learning.copies import Copies

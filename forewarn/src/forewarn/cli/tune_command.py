@@ -28,9 +28,9 @@ from forewarn.cli.common import (
     write_report,
 )
 from forewarn.cli.editing import KeyPath, difference, edited, put
-from forewarn.cli.fleet import PartOptions, Readers, store_option
 from forewarn.cli.options import option
 from forewarn.cli.output import Output
+from forewarn.cli.readers import PartOptions, Readers, store_option
 from forewarn.cli.train_test_separation import identified
 from forewarn.cli.tune_output import print_tuning, record, summary
 from forewarn.cli.tune_runs import blocked_runs, folded_runs, held_out_runs

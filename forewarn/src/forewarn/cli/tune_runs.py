@@ -11,7 +11,7 @@ import numpy as np
 from forewarn.assessment.danger import fit_scores
 from forewarn.assessment.outcome_counts import watch_for
 from forewarn.assessment.replay import RecordedRun, Replaying
-from forewarn.cli.fleet import Readers
+from forewarn.cli.readers import Readers
 from forewarn.cli.train_test_separation import without_known
 from forewarn.config.sections import Estimator
 from forewarn.errors import InputError, ModelError, located, plural

@@ -19,7 +19,6 @@ from forewarn.learning.copies import Copies
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.learning.executors import Executor, Here, Progress
 from forewarn.learning.folds import grouping_of, unseeing
-from forewarn.learning.group_counts import GroupCounts
 from forewarn.learning.observing import observe, observe_at_once
 from forewarn.learning.recording_report import OutcomeObservers, RecordingReport
 from forewarn.learning.shard_key import Keep, ShardQuery, question_digest, shard_key
@@ -29,6 +28,7 @@ from forewarn.models.shards import Shard, of_outcomes
 from forewarn.recordings.groups import Grouping
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.registry import open_recording
+from forewarn.registry import part
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import Admission, StateSpace
 
@@ -53,7 +53,7 @@ class Learned:
         Bytes that came over the network.
     problems : tuple of str
         What went wrong with the store; the model is right nevertheless.
-    groups : GroupCounts or None
+    groups : GroupCounts of the wing fleet, or None
         What each group has counted, where recordings are grouped.
     """
 
@@ -64,7 +64,7 @@ class Learned:
     kept: int = 0
     fetched: int = 0
     problems: tuple[str, ...] = ()
-    groups: GroupCounts | None = None
+    groups: Any | None = None
 
 
 class FoundShard(NamedTuple):
@@ -211,7 +211,7 @@ def learn(
     validity = question.validity
     address = None if store is None else question_digest(question)
     total = Sum(spec, abstraction, validity)
-    groups = None if grouping is None else GroupCounts(total.vocabulary)
+    groups = None if grouping is None else _group_counts(total.vocabulary)
     copies, last = copies or Copies(allowed=False), len(paths)
     kept, over_network, problems = 0, 0, list[str]()
     far = any(isinstance(path, RemotePath) for path in paths)
@@ -369,3 +369,7 @@ def _shard_of(
     except InputError as error:
         problems.append(f"{error}; it will be computed again")
     return FoundShard(report, problems=tuple(problems))
+
+
+def _group_counts(states: StateSpace) -> Any:
+    return part("fleet", "group_counts", "--group-by").GroupCounts(states)

@@ -21,10 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from forewarn.errors import ModelError
+from forewarn.errors import ModelError, plural
+from forewarn.signals.clock_kinds import clock_of
 
 if TYPE_CHECKING:
     from forewarn.models.checked_json import Reader
+    from forewarn.models.counts import CountModel
 
 MAX_COUNT = 1 << 40
 
@@ -133,3 +135,29 @@ def parse(reader: Reader, n: int) -> HierarchicalPrior:
         reader.integer("recordings", 0, MAX_COUNT),
         reader.number("duration"),
     )
+
+
+def prior_in_words(model: CountModel) -> str:
+    """Say what a model borrows; empty if it borrows nothing."""
+    others = model.hierarchical_prior
+    if others is None:
+        return ""
+    return (
+        f"model of {others.group}: {100 * others.share(model.visits):.1f} % of what its states "
+        f"rest on is borrowed from {plural(others.recordings, 'recording')} of other groups "
+        f"({clock_of(model.rate).span(others.duration)}), {others.strength:g} visits a row at most"
+    )
+
+
+def prior_record(model: CountModel) -> dict[str, Any] | None:
+    """Return what a model borrows, for ``--json``."""
+    borrowed = model.hierarchical_prior
+    if borrowed is None:
+        return None
+    return {
+        "group": borrowed.group,
+        "share": borrowed.share(model.visits),
+        "strength": borrowed.strength,
+        "recordings": borrowed.recordings,
+        "duration": borrowed.duration,
+    }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forewarn.assessment.grouped_models import prior_in_words
 from forewarn.assessment.replay import RecordedRun
 from forewarn.learning.estimates.choice import in_words
 from forewarn.models.counts import CountModel
+from forewarn.models.hierarchical_prior import prior_in_words
 from forewarn.monitoring.composition import is_estimated
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forewarn.cli.fleet import Readers
+from forewarn.cli.readers import Readers
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.counts import END_LABEL
 from forewarn.wings.anomalies.calibration import Calibration, Finding

@@ -12,7 +12,7 @@ from forewarn.wings.anomalies.report import Surprise, surprise_parts
 from forewarn.wings.anomalies.surprise import predictor_of
 
 if TYPE_CHECKING:
-    from forewarn.cli.fleet import Readers
+    from forewarn.cli.readers import Readers
     from forewarn.logic.specification import CompiledSpec
     from forewarn.monitoring.step import Monitor
     from forewarn.reports.page import Part

@@ -18,9 +18,9 @@ from forewarn.cli.common import (
     report_option,
     write_report,
 )
-from forewarn.cli.fleet import FleetOptions, Readers
 from forewarn.cli.options import option
 from forewarn.cli.output import Output
+from forewarn.cli.readers import FleetOptions, Readers
 from forewarn.cli.train_test_separation import without_known
 from forewarn.errors import ConfigError, ModelError, RecordingError, located
 from forewarn.files.outputs import check_output

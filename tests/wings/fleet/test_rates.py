@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from forewarn.assessment.rates import event_rate
+from forewarn.wings.fleet.rates import event_rate
 
 
 @given(events=st.integers(0, 300), hours=st.floats(0.01, 1000))

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.assessment.events import SECONDS_AN_HOUR, Alert, Outcome, Violation
-from forewarn.assessment.rates import Rate, event_rate
 from forewarn.assessment.replay import RecordedRun, Replaying, replayed_open
 from forewarn.assessment.results import elapsed, state_name
 from forewarn.models.counts import CountModel
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings.groups import Grouping
 from forewarn.recordings.registry import open_recording
+from forewarn.wings.fleet.rates import Rate, event_rate
 
 
 class Incident(NamedTuple):

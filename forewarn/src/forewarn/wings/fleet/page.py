@@ -10,8 +10,6 @@ from typing import Any
 from urllib.parse import quote
 
 from forewarn.assessment.events import SECONDS_AN_HOUR
-from forewarn.assessment.fleet_summary import GroupSummary, Incident, RunSummary
-from forewarn.assessment.rates import Rate
 from forewarn.errors import plural
 from forewarn.monitoring.step import Monitor
 from forewarn.reports.event_table import LONG_RUN, clock
@@ -21,6 +19,8 @@ from forewarn.reports.page import Part, absent, assembled, escape, label, part, 
 from forewarn.reports.palette import SERIES, SYMBOLS, axis, base_layout
 from forewarn.reports.states import state_cell
 from forewarn.signals.clock import NANOSECONDS
+from forewarn.wings.fleet.rates import Rate
+from forewarn.wings.fleet.summary import GroupSummary, Incident, RunSummary
 
 RATES = (
     "Violations, and near ones: alerts (the risk was above act) that no violation followed. "

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from forewarn.assessment import fleet_summary, replay
+from forewarn.assessment import replay
 from forewarn.cli.main import main
 from forewarn.recordings.registry import open_recording
+from forewarn.wings.fleet import summary as fleet_summary
 
 MONITOR = """
 rate: 10

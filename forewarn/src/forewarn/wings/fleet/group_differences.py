@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from forewarn.learning.group_counts import GroupTable
+from forewarn.assessment.modelling import FALSE_DISCOVERY_RATE
 from forewarn.models.counts import CountModel
+from forewarn.wings.fleet.group_counts import GroupTable
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LEVEL = 0.05
 LEAST = 1999
 """Permutations at least, where groups may differ."""
 ENOUGH = 20
@@ -95,7 +95,9 @@ class _Row(NamedTuple):
     labels: Ints
 
 
-def find_differences(table: GroupTable, model: CountModel, level: float = LEVEL) -> Differences:
+def find_differences(
+    table: GroupTable, model: CountModel, level: float = FALSE_DISCOVERY_RATE
+) -> Differences:
     """Compare groups state by state."""
     rows, untold = list[_Row](), 0
     columns = table.counts.tocsc()

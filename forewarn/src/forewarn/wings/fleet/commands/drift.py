@@ -5,25 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.assessment.group_differences import LEVEL
-from forewarn.assessment.modelling import learn_model
+from forewarn.assessment.modelling import FALSE_DISCOVERY_RATE, learn_model
 from forewarn.cli.common import (
     allow_missing_option,
     config_option,
     probability,
     top_option,
 )
-from forewarn.cli.fleet import PartOptions, Readers, store_option
-from forewarn.cli.groups import (
-    differences_record,
-    group_by_option,
-    group_source_option,
-    grouping_of,
-    print_differences,
-)
+from forewarn.cli.groups import group_by_option, group_source_option, grouping_of
 from forewarn.cli.options import option
 from forewarn.cli.output import Output
+from forewarn.cli.readers import PartOptions, Readers, store_option
 from forewarn.monitoring.loading import load_bare
+from forewarn.wings.fleet.output import differences_record, print_differences
 
 DESCRIPTION = """\
 Compare groups of recordings (robots, versions of software, weeks) state by state: where does
@@ -48,7 +42,7 @@ class Options(PartOptions):
         "false discovery rate: share of named states that differ by chance",
         "Q",
         of=probability,
-        default=LEVEL,
+        default=FALSE_DISCOVERY_RATE,
     )
     top: int = top_option()
     store: Path | None = store_option()

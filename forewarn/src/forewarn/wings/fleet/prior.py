@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.learning.group_counts import GroupTable
 from forewarn.models.counts import CountModel
 from forewarn.models.estimation import valid_successors
 from forewarn.models.hierarchical_prior import HierarchicalPrior
+from forewarn.wings.fleet.group_counts import GroupTable
 
 Floats = NDArray[np.float64]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from forewarn.assessment.group_differences import LEVEL, Differences, find_differences
-from forewarn.errors import ModelError, plural
-from forewarn.learning.group_counts import GroupCounts
-from forewarn.learning.hierarchical_prior import Strength, borrowing, choose_strength
+from forewarn.assessment.modelling import FALSE_DISCOVERY_RATE
+from forewarn.errors import ModelError
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import with_estimates
-from forewarn.signals.clock_kinds import clock_of
+from forewarn.wings.fleet.group_counts import GroupCounts
+from forewarn.wings.fleet.group_differences import Differences, find_differences
+from forewarn.wings.fleet.prior import Strength, borrowing, choose_strength
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,9 @@ class GroupedModels:
         return replace(self, models=models)
 
 
-def grouped_models(counted: GroupCounts, fleet: CountModel, level: float = LEVEL) -> GroupedModels:
+def grouped_models(
+    counted: GroupCounts, fleet: CountModel, level: float = FALSE_DISCOVERY_RATE
+) -> GroupedModels:
     """Return the models of groups.
 
     Parameters
@@ -67,15 +69,3 @@ def grouped_models(counted: GroupCounts, fleet: CountModel, level: float = LEVEL
         own = counted.model(name, fleet)
         models[name] = borrowing(name, own, fleet, strength.visits)
     return GroupedModels(models, strength, find_differences(table, fleet, level))
-
-
-def prior_in_words(model: CountModel) -> str:
-    """Say what a model borrows; empty if it borrows nothing."""
-    others = model.hierarchical_prior
-    if others is None:
-        return ""
-    return (
-        f"model of {others.group}: {100 * others.share(model.visits):.1f} % of what its states "
-        f"rest on is borrowed from {plural(others.recordings, 'recording')} of other groups "
-        f"({clock_of(model.rate).span(others.duration)}), {others.strength:g} visits a row at most"
-    )

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse, stats
 
-from forewarn.assessment.group_differences import (
+from forewarn.models.counts import CountModel
+from forewarn.states.vocabulary import Vocabulary
+from forewarn.wings.fleet.group_counts import GroupTable
+from forewarn.wings.fleet.group_differences import (
     discovery_rates,
     find_differences,
     least_p,
     permutation_p,
 )
-from forewarn.learning.group_counts import GroupTable
-from forewarn.models.counts import CountModel
-from forewarn.states.vocabulary import Vocabulary
 
 Ints = NDArray[np.int64]
 

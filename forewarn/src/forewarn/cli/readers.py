@@ -20,6 +20,7 @@ from forewarn.learning.executors import Executor, local, processes_for
 from forewarn.learning.shard_store import ShardStore
 from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.parts import ACCEPTED, Part, moment
+from forewarn.registry import part
 
 Result = TypeVar("Result")
 
@@ -102,9 +103,8 @@ class Readers:
         if options.scheduler is None:
             self.executor = local(options.jobs or processes_for(recordings), listener)
         else:
-            from forewarn.learning.cluster import Cluster  # Dask is asked for here alone
-
-            self.executor = Cluster(options.scheduler, listener)
+            cluster = part("fleet", "cluster", "--scheduler")
+            self.executor = cluster.Cluster(options.scheduler, listener)
 
     def _take(self, path: Path, error: RecordingError) -> None:
         self.left_out.setdefault(path, error)

@@ -17,12 +17,6 @@ from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ModelError
 from forewarn.learning.executors import local
-from forewarn.learning.hierarchical_prior import (
-    borrowing,
-    choose_strength,
-    held_out_losses,
-    strengths,
-)
 from forewarn.learning.pipeline import Learned, learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.counts import CountModel, Smoothing, with_states
@@ -32,6 +26,12 @@ from forewarn.models.hierarchical_prior import HierarchicalPrior
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.recordings.groups import grouping
 from forewarn.states.vocabulary import Vocabulary
+from forewarn.wings.fleet.prior import (
+    borrowing,
+    choose_strength,
+    held_out_losses,
+    strengths,
+)
 
 TEXT = """
 rate: 10

@@ -9,7 +9,23 @@ from datetime import timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from forewarn.assessment.fleet_summary import (
+from forewarn.assessment.replay import Replaying, replay_recordings
+from forewarn.assessment.sufficiency import Requirement
+from forewarn.cli.convert_command import converted
+from forewarn.cli.output import Output
+from forewarn.cli.readers import Readers
+from forewarn.errors import InputError
+from forewarn.files.outputs import write_output
+from forewarn.logic.specification import CompiledSpec
+from forewarn.models.counts import CountModel
+from forewarn.monitoring.step import Monitor
+from forewarn.recordings.groups import Grouping
+from forewarn.recordings.parts import EPOCH, Part, file_of, moment
+from forewarn.recordings.registry import open_recording
+from forewarn.reports.html import render
+from forewarn.wings.fleet.page import fleet_page
+from forewarn.wings.fleet.rates import Rate
+from forewarn.wings.fleet.summary import (
     GroupSummary,
     Incident,
     RunSummary,
@@ -19,22 +35,6 @@ from forewarn.assessment.fleet_summary import (
     summed_up,
     worst,
 )
-from forewarn.assessment.rates import Rate
-from forewarn.assessment.replay import Replaying, replay_recordings
-from forewarn.assessment.sufficiency import Requirement
-from forewarn.cli.convert_command import converted
-from forewarn.cli.fleet import Readers
-from forewarn.cli.output import Output
-from forewarn.errors import InputError
-from forewarn.files.outputs import write_output
-from forewarn.logic.specification import CompiledSpec
-from forewarn.models.counts import CountModel
-from forewarn.monitoring.step import Monitor
-from forewarn.recordings.groups import Grouping
-from forewarn.recordings.parts import EPOCH, Part, file_of, moment
-from forewarn.recordings.registry import open_recording
-from forewarn.reports.fleet import fleet_page
-from forewarn.reports.html import render
 
 AROUND = 10.0
 """Seconds of a clip before an incident and after it."""

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from forewarn.assessment.fleet_summary import (
+from forewarn.assessment.replay import RecordedRun
+from forewarn.models.counts import CountModel
+from forewarn.monitoring.step import Monitor
+from forewarn.wings.fleet.page import fleet_page
+from forewarn.wings.fleet.summary import (
     GroupSummary,
     RunSummary,
     group_summaries,
     summary,
     worst,
 )
-from forewarn.assessment.replay import RecordedRun
-from forewarn.models.counts import CountModel
-from forewarn.monitoring.step import Monitor
-from forewarn.reports.fleet import fleet_page
 
 NAMES = ("robot=r1", "robot=<b>$2$</b>")
 

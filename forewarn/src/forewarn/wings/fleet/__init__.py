@@ -1,0 +1,1 @@
+"""Fleets: workers of a Dask cluster, groups of recordings, and the page about many of them."""
