@@ -138,3 +138,23 @@ def test_arrays_of_a_trace_become_numbers(forewarn: Callable[..., Any], tmp_path
     signals = load_spec(tmp_path / "m.yaml").signals
     assert signals["speed"].value == "norm(lin_vel)"
     assert signals["obj_pos_distance"].value == "norm(obj_pos)"
+
+
+def test_what_was_missed_is_told_with_what_comes_before(
+    forewarn: Callable[..., Any], tmp_path: Path
+) -> None:
+    config, lines = tmp_path / "m.yaml", drive(2)
+    config.write_text(
+        "rate: 10\nsignals: {front_dist: {timeout: 1}, shock: {timeout: 1}}\n"
+        "predicates: {near: front_dist < 0.6, hit: shock > 8}\n"
+        "properties: {far: {formula: always(not near)}, calm: {formula: always(not hit)}}\n"
+    )
+    trace, held_out = tmp_path / "run.jsonl", tmp_path / "held_out.jsonl"
+    for path, some in ((trace, lines), (held_out, drive(3))):
+        path.write_text("".join(json.dumps(line) + "\n" for line in some))
+    assert forewarn("learn", trace, "-c", config, "-o", tmp_path / "m.json").code == 0
+    result = forewarn("replay", held_out, "-c", config, "-m", tmp_path / "m.json", "--exit-zero")
+    assert "far: 6 of 6 missed: before them front_dist is low; a predicate `front_dist < " in (
+        result.out
+    )
+    assert "calm: 6 of 6 missed: nothing in these signals changes before" in result.out

@@ -51,6 +51,11 @@ class Outcome(str, Enum):
     LATE = "late"
     FALSE = "false alarm"
 
+    @property
+    def told(self) -> str:
+        """What became of an alert, in words; one that is late has no violation of its own."""
+        return "a breach goes on" if self is Outcome.LATE else str(self.value)
+
 
 class Alert(NamedTuple):
     """One episode at level ACT.

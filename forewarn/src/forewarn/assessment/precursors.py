@@ -232,6 +232,25 @@ def precursors_of(runs: Sequence[RecordedRun], index: int) -> Precursors:
     return precursors(found, max(horizon, 1), changed_over(runs[0].history.clock))
 
 
+def of_missed(name: str, missed: int, violations: int, found: Precursors, change: float) -> str:
+    """Return a sentence on violations that no alert foresaw, by what the signals say before them.
+
+    Parameters
+    ----------
+    change : float
+        Seconds, or steps, over which signals change.
+    """
+    told = f"{name}: {missed} of {violations} missed: "
+    if not found.enough:
+        return f"{told}whether anything in the signals comes before is {found.told()}"
+    if not found.found:
+        return f"{told}nothing in these signals changes before"
+    return (
+        f"{told}before them {found.signal} {found.kind}; a predicate "
+        f"`{found.condition(change)}` may foresee {found.foreseen} of {found.violations}"
+    )
+
+
 def _watched(run: RecordedRun, track: Track) -> Watched:
     excursions = find_excursions(track)
     numbers = {s.name: s.values for s in run.signals if s.kind in ("number", "truth")}

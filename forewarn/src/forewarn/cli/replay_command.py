@@ -5,16 +5,19 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
+import numpy as np
 import zstandard
 
-from forewarn.assessment.replay import Replaying, settled_runs, weighted_runs
-from forewarn.assessment.results import result
+from forewarn.assessment.precursors import changed_over, of_missed, precursors_of
+from forewarn.assessment.replay import RecordedRun, Replaying, settled_runs, weighted_runs
+from forewarn.assessment.results import result, scores
 from forewarn.cli.common import (
     allow_missing_option,
     config_option,
@@ -47,6 +50,8 @@ exit codes: 0 no alert and no violation, 1 at least one of them (0 with --exit-z
 example: forewarn replay held_out.mcap -c monitor.yaml -m monitor.model.json --report out.html"""
 
 _STDOUT = Path("-")
+HOUR = 3600.0
+"""Seconds, or steps, of recordings in which precursors are looked for."""
 
 
 Censoring = Literal["drop", "weigh"]
@@ -111,15 +116,48 @@ def run(options: Options, output: Output) -> int:
     if options.censoring == "weigh":
         runs = weighted_runs(runs)
     print_runs(monitor, runs, output)
+    told = [] if model is None else _of_missed(how, readers, runs)
+    for line in told:
+        output.say(line)
     if options.report is not None:
         # plotly takes half a second to import: only who wants a picture waits for it.
         from forewarn.reports.html import render
 
         write_report(options.report, render(monitor, model, runs), output)
     if not to_stdout:
-        output.emit({**result(monitor, runs), "left_out": readers.record()})
+        output.emit({**result(monitor, runs), "missed": told, "left_out": readers.record()})
     findings = any(event.alerts or event.violations for run_ in runs for event in run_.events)
     return 1 if findings and not options.exit_zero else 0
+
+
+def _of_missed(how: Replaying, readers: Readers, runs: Sequence[RecordedRun]) -> list[str]:
+    """Say of rules that are mostly missed whether anything in the signals comes before.
+
+    That takes the signals: where no report is asked for, recordings are read once more, an hour of
+    them at the most, those with violations first.
+    """
+    monitor = how.monitor
+    found = [
+        (index, one)
+        for index, one in enumerate(scores(monitor, runs))
+        if one.missed and 2 * one.missed >= one.violations
+    ]
+    if not found:
+        return []
+    clock = monitor.clock
+    if not how.keep_signals:
+        violated = [any(run.events[i].violations for i, _ in found) for run in runs]
+        chosen = [runs[at].path for at in np.argsort(~np.array(violated), kind="stable")]
+        lengths = {run.path: len(run.history) / clock.rate for run in runs}
+        passed = np.cumsum([lengths[path] for path in chosen])
+        few = chosen[: max(1, int(np.searchsorted(passed, HOUR)))]
+        again = replace(how, keep_signals=True, lines=False)
+        runs = settled_runs(readers.replay(again, few))
+    change = changed_over(clock) / clock.rate
+    return [
+        of_missed(one.name, one.missed, one.violations, precursors_of(runs, index), change)
+        for index, one in found
+    ]
 
 
 def _write(stream: OutputFile | TextIO, path: Path, lines: bytes, *, named: bool) -> None:

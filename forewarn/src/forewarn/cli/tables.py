@@ -24,8 +24,6 @@ from forewarn.signals.clock import Clock
 
 #: Characters from which on a state is shown as what changed.
 LONG = 40
-#: Violations from which on it is no accident that none was foreseen.
-MANY = 5
 
 
 def print_runs(monitor: Monitor, runs: Sequence[RecordedRun], output: Output) -> None:
@@ -41,14 +39,6 @@ def print_runs(monitor: Monitor, runs: Sequence[RecordedRun], output: Output) ->
     ]
     if told:
         output.note(f"area under the precision-recall curve: {', '.join(told)}")
-    if monitor.model is not None:
-        for one in found[0]:
-            if one.violations >= MANY and not one.detected:
-                output.note(
-                    f"note: none of {one.violations} violations of {one.name} was foreseen: "
-                    "`forewarn tune` tells whether other thresholds do better, and "
-                    "`forewarn init --improve` which condition is missing"
-                )
     for line in remarks_on(monitor, runs):
         output.warn(line)
 
@@ -69,7 +59,7 @@ def _print_events(monitor: Monitor, run: RecordedRun, output: Output, title: str
         for (_, _, event), state in zip(happened, shown, strict=True)
     ]
     named = "property" if len(monitor.spec.properties) > 1 else "?property"
-    columns = (">time", named, "event", ">lasts", ">lead time", ">risk", "state", "remark")
+    columns = (">time", named, "event", ">lasts", ">lead time", ">peak risk", "state", "remark")
     output.table(columns, rows, title)
     if rows:
         output.say()
@@ -91,16 +81,21 @@ def _cells(monitor: Monitor, run: RecordedRun, event: Alert | Violation, state: 
         tick, kind, lead = event.tick, "VIOLATION", lasting(event.lead, clock)
         values = in_words(run.history.seen.get((event.name, tick), {}))
     else:
-        alert, outcome = event, event.outcome.value
+        alert, outcome = event, event.outcome.told
         tick, kind, lead, values = event.start, "alert", "", ""
     remark, lasts, risk = [outcome, *filter(None, [values])], "", ""
     if alert is not None:
         lasts = clock.say(clock.duration(alert.end - alert.start + 1), ".1f")
-        risk = "" if alert.peak != alert.peak else f"{alert.peak:.3f}"
+        risk = peak_risk(alert)
         remark += ["state unknown to the model"] * alert.out_of_model
         remark += ["recording ends within the horizon"] * alert.cut_short
     when = clock.figure(elapsed(monitor, run, tick), ".2f")
     return [when, event.name, kind, lasts, lead, risk, state, ", ".join(remark)]
+
+
+def peak_risk(alert: Alert) -> str:
+    """Return the greatest risk of an alert; nothing where the state had none."""
+    return "" if alert.peak != alert.peak or alert.out_of_model else f"{alert.peak:.3f}"
 
 
 def _print_scores(

@@ -76,7 +76,7 @@ def event_row(
 
 def _of_alert(monitor: Monitor, alert: Alert) -> list[str]:
     """Return how long an alert lasted, its greatest risk, and what it asks for."""
-    peak = "" if alert.peak != alert.peak else f"{alert.peak:.3f}"
+    peak = "" if alert.peak != alert.peak or alert.out_of_model else f"{alert.peak:.3f}"
     lasted = monitor.clock.figure(monitor.clock.duration(alert.end - alert.start + 1), ".1f")
     asks = monitor.spec.properties[alert.name].intervention
     return [lasted, peak, escape(asks.lower().replace("_", " "))]
@@ -100,7 +100,7 @@ def _alert_tag(alert: Alert) -> str:
     if alert.outcome is Outcome.FALSE:
         text, kind = "false alarm", ""
     else:
-        text = f"alert, {alert.outcome.value}"
+        text = f"alert, {alert.outcome.told}"
         kind = "good" if alert.outcome in (Outcome.FORESAW, Outcome.NEAR) else ""
     text += ", unknown to the model" if alert.out_of_model else ""
     return _tag(text + (", cut short" if alert.cut_short else ""), kind)
