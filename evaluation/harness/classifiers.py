@@ -26,6 +26,7 @@ Chance = Callable[[Floats], Floats]
 ROUNDS = 150
 """Of boosting at most: as many as are best on parts of the training runs not fitted on."""
 
+LEAVES = 15
 PARTS = 3
 STRENGTHS = (0.001, 0.01, 0.1, 1.0)
 """Inverse strengths of the ridge among which logistic regression chooses."""
@@ -44,17 +45,17 @@ def signals(names: Sequence[str]) -> Features:
     return rows
 
 
-def with_history(features: Features) -> Features:
-    """Add what features were, how they have changed, and their extremes of the last second."""
+def with_history(features: Features, lags: Sequence[int] = LAGS) -> Features:
+    """Add what features were, how they have changed, and their extremes since the longest lag."""
 
     def rows(one: Pass) -> Floats:
         now = features(one)
         parts = [now]
-        for lag in LAGS:
+        for lag in lags:
             then = np.concatenate((np.full((lag, now.shape[1]), np.nan), now))[: len(now)]
             parts += [then, now - then]
-        padded = np.concatenate((np.full((LAGS[-1], now.shape[1]), np.nan), now))
-        windows = np.lib.stride_tricks.sliding_window_view(padded, LAGS[-1] + 1, axis=0)
+        padded = np.concatenate((np.full((lags[-1], now.shape[1]), np.nan), now))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, lags[-1] + 1, axis=0)
         return np.concatenate([*parts, np.fmin.reduce(windows, -1), np.fmax.reduce(windows, -1)], 1)
 
     return rows
@@ -74,18 +75,25 @@ def examples(
     return np.concatenate(rows), np.concatenate(truths), np.concatenate(numbers)
 
 
-def boosting(rows: Floats, truths: NDArray[np.bool_], runs: NDArray[np.int64]) -> Chance:
-    """Fit gradient boosting with the number of rounds that is best on runs left out.
+def boosting(
+    rows: Floats,
+    truths: NDArray[np.bool_],
+    runs: NDArray[np.int64],
+    leaves: Sequence[int] = (LEAVES,),
+) -> Chance:
+    """Fit gradient boosting with the leaves and the rounds that are best on runs left out.
 
     In one thread: on a machine with other work several wait for each other.
     """
-    losses = np.zeros(ROUNDS)
+    losses = np.zeros((len(leaves), ROUNDS))
     with threadpool_limits(1):
         for held in _held_out(truths, runs):
-            model = _boosting(ROUNDS).fit(rows[~held], truths[~held])
-            staged = model.staged_predict_proba(rows[held])
-            losses += [_loss(found[:, 1], truths[held]) for found in staged]
-        chosen = _boosting(int(np.argmin(losses)) + 1).fit(rows, truths)
+            for place, most in enumerate(leaves):
+                model = _boosting(ROUNDS, most).fit(rows[~held], truths[~held])
+                staged = model.staged_predict_proba(rows[held])
+                losses[place] += [_loss(found[:, 1], truths[held]) for found in staged]
+        place, rounds = np.unravel_index(np.argmin(losses), losses.shape)
+        chosen = _boosting(int(rounds) + 1, leaves[int(place)]).fit(rows, truths)
 
     def chance(asked: Floats) -> Floats:
         with threadpool_limits(1):
@@ -127,9 +135,9 @@ def _held_out(truths: NDArray[np.bool_], runs: NDArray[np.int64]) -> list[NDArra
     return [held for held in parts if held.any() and truths[~held].any()]
 
 
-def _boosting(rounds: int) -> HistGradientBoostingClassifier:
+def _boosting(rounds: int, leaves: int) -> HistGradientBoostingClassifier:
     return HistGradientBoostingClassifier(
-        max_iter=rounds, max_leaf_nodes=15, early_stopping=False, random_state=1
+        max_iter=rounds, max_leaf_nodes=leaves, early_stopping=False, random_state=1
     )
 
 
