@@ -263,6 +263,8 @@ def _row(one: ContenderScores, other: ContenderScores) -> dict[str, Any]:
         "brier": list(map(rounded, one.brier)),
         "ece": None if found is None else rounded(found.expected_error),
         "leads": [rounded(one.lead.value), rounded(other.lead.value)],
+        "lead_interval": [rounded(one.lead.low), rounded(one.lead.high)],
+        "false_alarms_per_hour": rounded(one.point.false_alarms_per_hour),
         "unseen": rounded(one.out_of_model),
         "differences": {key: list(map(rounded, ends)) for key, ends in one.differences.items()},
     }

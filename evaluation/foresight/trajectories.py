@@ -5,8 +5,9 @@
 
 The monitor file has a section `trajectories`, one property, and a learned score. Recordings with
 the same poses count once. They are judged in folds, or with ``--by road`` by those of other values
-of a key of the run; ``--every 3`` takes each third recording. All signals that are numbers are
-computed once; the monitor (with its score; and the chain alone) and all rivals learn from these.
+of a key of the run; ``--every 3`` takes each third recording, ``--parts 2`` judges two parts only.
+All signals that are numbers are computed once; the monitor (with its score; and the chain alone)
+and all rivals learn from these.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ COMMAND = (
     "--name apollo --folder out/study --write"
 )
 SIZES, FOLDS, SEED = (25, 50, 100, 200, 400, 1000), 5, 1
-LEAVES = (6, 15, 31)
+LEAVES = (6, 31)
 LEARNED = ("logistic regression", "boosting", "boosting with history")
 MEAN, ENDED = "mean of the three that learn", "ended"
 LEVEL = 0.3
@@ -218,13 +219,17 @@ def dealt(traces: Sequence[Trace], by: str | None) -> list[list[Trace]]:
 
 
 def answer(
-    question: Question, files: Sequence[Path], parts: Sequence[Sequence[Pass]], size: int,
-    names: Sequence[str], folder: Path, alike: dict[Path, str],
+    question: Question, files: Sequence[Path], passes: Sequence[Sequence[Pass]], size: int,
+    how: tuple[int | None, Sequence[str]], folder: Path, alike: dict[Path, str],
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the figures of all contenders over all parts, each judged by so many of the others."""
-    found, said = [], []
+    """Return the figures of all contenders over parts, each judged by so many of the others.
+
+    `how` has the number of parts that are judged (all for None), and the signals to learn from.
+    """
+    (count, names), found, said = how, [], []
+    parts = passes[:count]
     for number, judged in enumerate(parts):
-        rest = [one for other in parts if other is not judged for one in other]
+        rest = [one for other in passes if other is not judged for one in other]
         order = np.random.default_rng(SEED).permutation(len(rest))
         training = [rest[i] for i in order[:size]]
         asked = replace(
@@ -250,14 +255,26 @@ def answer(
 def rows_of(name: str, done: dict[str, Any]) -> list[Row]:
     """Return what is published of a size."""
     crossing, alarms = done["first_crossing"][OURS], done["false_alarms"][OURS]
+    ours = done["rows"][0]
+    low, high = (100 * (end or 0.0) for end in alarms["interval"])
     theirs = (
         f"mean {shown(crossing['mean'], '{:.1f}')} s, at most "
         f"{shown(crossing['longest'], '{:.1f}')} s, in {crossing['crossed']} of "
         f"{plural(crossing['violations'], 'violation')}; {alarms['alarmed']} of {alarms['safe']} "
-        "recordings without a violation reach it as well"
+        f"recordings without a violation reach it as well ({low:.0f} to {high:.0f} %)"
+    )
+    kept = (
+        f"{ours['leads'][0] or 0.0:.2f} s over all violations, a missed one as 0 s, at "
+        f"{shown(ours['false_alarms_per_hour'], '{:.0f}')} false alarms an hour"
     )
     return [
         row_of(name, done),
+        Row(
+            f"{name}, {done['size']} recordings, mean lead",
+            kept,
+            between(ours["lead_interval"], "{:.2f}"),
+            f"{done['judged']} runs, {done['violations']} violations",
+        ),
         Row(
             f"{name}, {done['size']} recordings, leads as ProbGuard's equation 3 counts them: from "
             f"the first moment with a risk of {LEVEL:g}, even if the alert was over again",
@@ -277,6 +294,7 @@ def main(
     sizes: Sequence[int] = SIZES,
     watched: Sequence[str] = ("conflict", "nearest"),
     every: int = 1,
+    parts: int | None = None,
     write: bool = False,
 ) -> None:
     """Compute the signals, learn, judge, write. Small values of what is `watched` are dangerous."""
@@ -289,7 +307,7 @@ def main(
     groups.write_text("\n".join(["recording,group", *lines]) + "\n", encoding="utf-8")
     files = over_numbers(config, compiled, work, groups)
     numbers = load_bare(files[1])
-    parts = [[pass_over(numbers, one.path) for one in part] for part in dealt(traces, by)]
+    passes = [[pass_over(numbers, one.path) for one in part] for part in dealt(traces, by)]
     quantities = [Quantity(text, falling=True) for text in watched]
     property_name = next(iter(compiled.spec.properties))
     question = Question(files[1], numbers, property_name, quantities, [], [])
@@ -297,10 +315,12 @@ def main(
     alike = {one.path: one.group for one in traces}
     found: dict[str, Any] = {}
     label = name if by is None else f"{name}, each {by} by the others"
-    least = min(len(traces) - len(part) for part in parts)
+    least = min(len(traces) - len(part) for part in passes[:parts])
     for size in (size for size in sizes if size <= least):
         place = work / f"by_{by}"
-        done = answer(question, files, parts, size, list(score.signals or ()), place, alike)
+        done = answer(
+            question, files, passes, size, (parts, list(score.signals or ())), place, alike
+        )
         found[f"{label} {size}"] = done
         publish(TITLE, COMMAND, rows_of(label, done), found, work, write=write)
 

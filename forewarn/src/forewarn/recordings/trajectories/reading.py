@@ -162,10 +162,11 @@ def _scene(
     seen: list[Sighting] = []
     times = [_time_ns(frame, at, layout, told) for at, frame in enumerate(frames)]
     of = {name: _texts(name, value) for name, value in kinds.items()}
+    columns = [getattr(layout.columns, field) for field in FIELDS]
     for at, frame in enumerate(frames):
         for name, values in _objects(frame, at, layout):
             try:
-                read = tuple(_number(_at(values, getattr(layout.columns, f))) for f in FIELDS)
+                read = _fields(values, columns)
                 if math.isnan(read[0]) or math.isnan(read[1]):
                     raise ValueError("x or y is not known")
                 kind = _at(values, layout.columns.kind)
@@ -239,6 +240,19 @@ def _at(values: Any, column: Column | None) -> Any:
             raise LookupError(f"has no {column}")
         values = values[key]
     return values
+
+
+def _fields(values: Any, columns: Sequence[Column | None]) -> tuple[float, ...]:
+    """Return the `FIELDS` of an object, NaN where there is none; raises ValueError, LookupError."""
+    if type(values) is list:
+        try:  # nearly always a list of plain numbers, and there are a million of them
+            read = [math.nan if place is None else values[place] for place in columns]
+        except (IndexError, TypeError):
+            pass
+        else:
+            if {*map(type, read)} == {float} and not any(map(math.isinf, read)):
+                return tuple(read)
+    return tuple(_number(_at(values, column)) for column in columns)
 
 
 def _number(value: Any) -> float:
