@@ -242,7 +242,7 @@ def _at(values: Any, column: Column | None) -> Any:
     return values
 
 
-def _fields(values: Any, columns: Sequence[Column | None]) -> tuple[float, ...]:
+def _fields(values: Any, columns: Sequence[Any]) -> tuple[float, ...]:
     """Return the `FIELDS` of an object, NaN where there is none; raises ValueError, LookupError."""
     if type(values) is list:
         try:  # nearly always a list of plain numbers, and there are a million of them
