@@ -134,8 +134,8 @@ def storm_way(
     given: Problem, horizon: int | None, reference: NDArray[np.float64]
 ) -> tuple[str, Callable[[], Any]]:
     """Return Storm's fastest engine that is precise, and product, build and check with it."""
-    from forewarn.checking.storm import staying
-    from forewarn.checking.storm_api import Storm
+    from forewarn.wings.decisions.storm import staying
+    from forewarn.wings.decisions.storm_api import Storm
 
     storm = Storm()
 

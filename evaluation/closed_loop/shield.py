@@ -41,10 +41,11 @@ from evaluation.harness.page import Row, between, publish, resampled, rounded, s
 from evaluation.sumo.network import EGO_TYPE, Scenario
 from evaluation.sumo.simulation import NoEgoError
 from forewarn.config.file import MonitorSpec
-from forewarn.config.sections import BoundsSpec, ShieldSpec
+from forewarn.config.sections import BoundsSpec
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import compile_for
+from forewarn.wings.decisions.section import ShieldSpec
 from monitor_node.actuators.interface import Demand
 
 HERE = Path(__file__).resolve().parent

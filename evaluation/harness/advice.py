@@ -9,8 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from evaluation.harness.control import Library, Policies, moving
-from forewarn.checking.process_query import state_mask
-from forewarn.checking.shield import ShieldTable
 from forewarn.learning.counting import TransitionCounter
 from forewarn.learning.pipeline import assemble
 from forewarn.learning.recording_report import RecordingReport
@@ -18,8 +16,10 @@ from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.counts import CountModel, Provenance
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.evaluate import TickResult
-from forewarn.monitoring.shielding import advise_action
 from forewarn.states.interface import StateSpace, is_terminal
+from forewarn.wings.decisions.process_query import state_mask
+from forewarn.wings.decisions.shield import ShieldTable
+from forewarn.wings.decisions.shielding import advise_action
 from monitor_node.actuators.interface import NOTHING, Demand
 
 DRIVE_ON = "drive on"

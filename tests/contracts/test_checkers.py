@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from small_chains import bounded_response
 
-from forewarn.checking import numeric, storm
+from forewarn.checking import numeric
 from forewarn.checking.credible import RiskQuery, credible_tables
 from forewarn.checking.interface import RiskTable
 from forewarn.checking.labels import ENDED
@@ -27,6 +27,7 @@ from forewarn.models.chain import Chain
 from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.estimation import estimate_chain
 from forewarn.states.vocabulary import Vocabulary
+from forewarn.wings.decisions import storm
 
 EXAMPLES = settings(
     max_examples=30, deadline=None, database=None, suppress_health_check=list(HealthCheck)

@@ -24,7 +24,6 @@ WINGS = (
     "forewarn.learning",
     "forewarn.states.danger",
     "forewarn.states.tree",
-    "forewarn.checking.storm_api",
 )
 
 

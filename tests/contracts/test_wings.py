@@ -142,12 +142,15 @@ def test_runs_of_agents_name_the_wing(tmp_path: Path) -> None:
         ("fleet", "report runs -c m.yaml -m m.json -o r.html --fleet"),
         ("black_box", "tune runs -c m.yaml --folds 2 --false-alarms-per-hour 1 --incidents runs"),
         ("agents", "validate m.yaml --tools m.yaml"),
+        ("decisions", "replay runs -c least.yaml -m m.json"),
     ],
 )
 def test_each_option_of_a_wing_names_it_where_it_is_absent(
     wing: str, words: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
+    least = CONFIG.replace("horizon: 1", "horizon: 1, risk_measure: min_risk")
+    (folder / "least.yaml").write_text(least)
     if "m.json" in words:
         assert not python(MAIN, *["learn", "runs", "-c", "m.yaml", "-o", "m.json", "-q"]).returncode
     done = python(ABSENT.format(wing=wing) + MAIN, *words.split())

@@ -11,10 +11,10 @@ import yaml
 from evaluation.harness.advice import DRIVE_ON, Advised, Exploring, Process, held_process
 from evaluation.harness.messages import EPOCH_NS, Message, Topic, message, write_bag
 from forewarn.config.file import load_spec
-from forewarn.config.sections import ShieldSpec
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.counts import CountModel
+from forewarn.wings.decisions.section import ShieldSpec
 from monitor_node.actuators.interface import NOTHING, Demand
 
 GAP = Topic("/gap", "std_msgs/msg/Float64")

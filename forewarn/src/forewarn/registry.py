@@ -69,6 +69,11 @@ WINGS = MappingProxyType(
             commands=("incidents",),
             sections={"black_box": "section:BlackBoxSpec"},
         ),
+        "decisions": Wing(
+            "decision processes, the shield, Storm, and exchange with other tools",
+            commands=("check", "import", "export"),
+            sections={"shield": "section:ShieldSpec"},
+        ),
         "fleet": Wing(
             "clusters, groups of recordings, and the page about many of them",
             commands=("drift",),

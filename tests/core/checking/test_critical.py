@@ -10,9 +10,9 @@ from decision_processes import random_process
 from scipy import sparse
 
 from forewarn.checking.critical import critical_subsystem, within
-from forewarn.checking.mdp import optimal
 from forewarn.checking.probable_paths import probable_paths
 from forewarn.errors import CheckingError
+from forewarn.wings.decisions.mdp import optimal
 
 
 def chain(seed: int, n: int) -> sparse.csr_matrix:

@@ -11,7 +11,6 @@ import pytest
 from scipy import sparse
 from small_chains import given_chain
 
-from forewarn.checking import storm
 from forewarn.checking.labels import ENDED, label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.errors import CheckingError
@@ -19,6 +18,7 @@ from forewarn.logic.automaton import Automaton
 from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.estimation import estimate_chain
 from forewarn.states.vocabulary import Vocabulary
+from forewarn.wings.decisions import storm
 
 Response = Callable[[int], Automaton]
 

@@ -13,13 +13,13 @@ from small_chains import given_chain
 
 from forewarn.checking import reachability
 from forewarn.checking.elimination import absorption, sparse_absorption
-from forewarn.checking.mdp import optimal
 from forewarn.checking.numeric import risk_table
 from forewarn.checking.reachability import reach
 from forewarn.checking.response import unbounded as idle
 from forewarn.errors import CheckingError
 from forewarn.logic.automaton import Automaton
 from forewarn.models.process import DecisionProcess
+from forewarn.wings.decisions.mdp import optimal
 
 Response = Callable[[int], Automaton]
 

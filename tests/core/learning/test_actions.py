@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from forewarn.checking.mdp import optimal
 from forewarn.errors import ModelError
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.models.counts import CountModel, EndRule, Provenance
@@ -28,6 +27,7 @@ from forewarn.models.file import (
 )
 from forewarn.models.process import Step
 from forewarn.states.vocabulary import Vocabulary
+from forewarn.wings.decisions.mdp import optimal
 
 VOCABULARY = Vocabulary(("a", "b"), ("crash", "arrived"))
 CRASH, END = -1, -3

@@ -13,14 +13,14 @@ from others_data import DATA
 from scipy import sparse
 
 from forewarn.checking.numeric import risk_table
-from forewarn.checking.storm_api import Storm
 from forewarn.logic.automaton import Automaton
 from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.estimation import estimate_chain
-from forewarn.models.exporters import export_chain
 from forewarn.models.file import load_model, save_model
-from forewarn.models.importers import import_probguard
 from forewarn.states.vocabulary import Vocabulary
+from forewarn.wings.decisions.exporters import export_chain
+from forewarn.wings.decisions.importers import import_probguard
+from forewarn.wings.decisions.storm_api import Storm
 
 stormpy = pytest.importorskip("stormpy", reason="Storm's Python package is the oracle here")
 

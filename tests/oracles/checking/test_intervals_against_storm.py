@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forewarn.checking.process_bounds import CountedProcess, Query, counted_process
 from forewarn.models.process import Step, count_actions, ordered
+from forewarn.wings.decisions.process_bounds import CountedProcess, Query, counted_process
 
 stormpy = pytest.importorskip("stormpy", reason="Storm is the oracle")
 

@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forewarn.checking.action_risk import least_risk
-from forewarn.checking.model_process import process_of_model
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
@@ -18,6 +16,8 @@ from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.process import count_actions, process_of
 from forewarn.states.interface import is_terminal
+from forewarn.wings.decisions.action_risk import least_risk
+from forewarn.wings.decisions.model_process import process_of_model
 
 stormpy = pytest.importorskip("stormpy", reason="Storm is the oracle")
 

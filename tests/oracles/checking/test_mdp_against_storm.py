@@ -12,12 +12,12 @@ from learned_runs import SPEC, record
 from others_data import DATA
 from scipy import sparse
 
-from forewarn.checking.mdp import extreme_within, optimal
-from forewarn.checking.model_process import process_of_model
-from forewarn.checking.storm_api import Storm
 from forewarn.cli import main
 from forewarn.models.file import load_model
 from forewarn.models.process import DecisionProcess
+from forewarn.wings.decisions.mdp import extreme_within, optimal
+from forewarn.wings.decisions.model_process import process_of_model
+from forewarn.wings.decisions.storm_api import Storm
 
 pytest.importorskip("stormpy", reason="Storm is the oracle")
 ROOT = Path(__file__).resolve().parents[3]

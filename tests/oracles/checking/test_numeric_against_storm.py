@@ -10,12 +10,12 @@ from small_chains import bounded_response
 
 from forewarn.checking.labels import ENDED
 from forewarn.checking.numeric import risk_table
-from forewarn.checking.storm_api import Storm
 from forewarn.logic.automaton import Automaton
 from forewarn.models.chain import Chain
 from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.estimation import estimate_chain
 from forewarn.states.vocabulary import Vocabulary
+from forewarn.wings.decisions.storm_api import Storm
 
 pytest.importorskip("stormpy", reason="Storm's Python package is the oracle here")
 

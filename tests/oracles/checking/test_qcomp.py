@@ -11,9 +11,9 @@ import pytest
 from others_data import DATA
 from scipy import sparse
 
-from forewarn.checking.mdp import optimal
 from forewarn.checking.reachability import reach
 from forewarn.models.process import DecisionProcess
+from forewarn.wings.decisions.mdp import optimal
 
 FOLDER = DATA / "qcomp"
 

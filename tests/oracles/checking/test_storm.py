@@ -19,8 +19,8 @@ from forewarn.states.vocabulary import Vocabulary
 
 pytest.importorskip("stormpy", reason="Storm's Python package is the oracle here")
 
-from forewarn.checking import storm
-from forewarn.checking.storm_api import Storm
+from forewarn.wings.decisions import storm
+from forewarn.wings.decisions.storm_api import Storm
 
 
 def model(counts: NDArray[np.int64], alpha: object = "none", terminals: int = 1) -> CountModel:

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from others_data import DATA
 
-from forewarn.checking.storm import check_query
-from forewarn.checking.storm_models import Imported, import_chain
 from forewarn.cli.main import main
 from forewarn.errors import ModelError
 from forewarn.models.counts import CountModel
 from forewarn.models.estimation import estimate_chain
-from forewarn.models.exporters import export_chain
 from forewarn.models.file import load_model, save_model
+from forewarn.wings.decisions.exporters import export_chain
+from forewarn.wings.decisions.storm import check_query
+from forewarn.wings.decisions.storm_models import Imported, import_chain
 
 pytest.importorskip("stormpy", reason="Storm reads the files")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -51,6 +52,52 @@ class RiskTable:
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     expected: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessRisk:
+    """Probability of a violation for every state of the product of process and automaton.
+
+    Attributes
+    ----------
+    values : ndarray, shape (n, m)
+        ``values[s, q]``: the probability to reach `violated` within the horizon, given that the
+        process is in state s, the automaton has read it and is in q. NaN where nothing was seen
+        done.
+    lower, upper : ndarray, shape (n, m)
+        Bounds of it, by intervals of all transitions; [0, 1] where nothing was seen done.
+    confidence : float
+        Probability that the bounds hold for all states at once.
+    notes : tuple of str
+        What a user should know of these numbers.
+    """
+
+    values: Floats
+    lower: Floats
+    upper: Floats
+    confidence: float
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class RiskOfActions(ProcessRisk):
+    """Probability of a violation with the recorded mix of actions, and after each action.
+
+    Attributes
+    ----------
+    done_values, done_lower, done_upper : ndarray, shape (k, m)
+        The same if one of the k actions that were seen in a state is taken first.
+    done : mapping of (int, str) to int
+        Row in these of a state and an action.
+    visits : tuple of int, length k
+        How often that was seen.
+    """
+
+    done_values: Floats
+    done_lower: Floats
+    done_upper: Floats
+    done: Mapping[tuple[int, str], int]
+    visits: tuple[int, ...]
 
 
 class Checker(Protocol):

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.checking.process_query import parse_process_query
 from forewarn.cli.common import (
     at_least_one,
     recording_path,
@@ -43,6 +42,7 @@ from forewarn.models.file import check_replaceable
 from forewarn.models.trie import Concrete
 from forewarn.monitoring.loading import load_compiled
 from forewarn.recordings.given import existing_recordings
+from forewarn.registry import part
 from forewarn.states.tree.nodes import Leaf, Node, shortened
 from forewarn.states.tree.space import TreeSpace
 
@@ -168,7 +168,7 @@ def _held_out(read: RunsRead, recordings: Sequence[Path], held_out: Sequence[Pat
 
 
 def _question(text: str, compiled: CompiledSpec) -> tuple[RefinementQuery, str]:
-    query = parse_process_query(text)
+    query = part("decisions", "process_query", "refine").parse_process_query(text)
     atoms = compiled.abstraction.vocabulary.atoms
     goal = "" if query is None else query.goal.strip('" ')
     bounded = query is not None and query.sign.startswith("<") and query.horizon is None

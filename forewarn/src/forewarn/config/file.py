@@ -24,7 +24,6 @@ from forewarn.config.sections import (
     LearningSpec,
     PropertySpec,
     ShapeSpec,
-    ShieldSpec,
     StatesSpec,
 )
 from forewarn.config.signals import TRANSFORMS, Expr, Limit, SignalSpec
@@ -111,7 +110,7 @@ class MonitorSpec(Section):
         How counts become probabilities.
     bounds : BoundsSpec
         The bounds of a risk.
-    shield : ShieldSpec or None
+    shield : section of the wing decisions, or None
         Which action is recommended beside an intervention.
     anomaly : section of the wing anomalies, or None
         Whether live runs are like normal ones.
@@ -155,7 +154,7 @@ class MonitorSpec(Section):
     learning: LearningSpec = default(LearningSpec)
     bounds: BoundsSpec = default(BoundsSpec)
     anomaly: Annotated[Any, of_wing("anomaly", optional=True)] = None
-    shield: ShieldSpec | None = None
+    shield: Annotated[Any, of_wing("shield", optional=True)] = None
     model: str | None = None
     mode: Literal["observe", "act"] = "observe"
     guards: dict[str, Annotated[Any, of_wing("guards")]] = {}  # noqa: RUF012

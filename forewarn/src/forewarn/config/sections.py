@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
@@ -341,26 +340,6 @@ class LearningSpec(Section):
                 "group_source says where the values of `group_by` come from; name its keys"
             )
         return self
-
-
-class ShieldSpec(Section):
-    """Which action is recommended beside an intervention.
-
-    Attributes
-    ----------
-    failure, success : str
-        State formulas: predicates and terminal labels with ``!``, ``&`` and ``|``, comparisons in
-        double quotes; both end the way.
-    at_least : float
-        Probability of success that an action has to leave.
-    horizon : float
-        Seconds within which failure counts, ``unbounded`` for ever. Success may take its time.
-    """
-
-    failure: Annotated[str, Field(min_length=1)]
-    success: Annotated[str, Field(min_length=1)]
-    at_least: Probability = 0.9
-    horizon: Horizon = math.inf
 
 
 class BoundsSpec(Section):

@@ -22,7 +22,6 @@ from scipy import sparse
 
 from forewarn.checking.critical import critical_subsystem
 from forewarn.checking.probable_paths import Path, probable_paths, with_start
-from forewarn.checking.process_bounds import Choosing, Query, counted_process
 from forewarn.errors import CheckingError
 from forewarn.learning.concrete import Condition
 from forewarn.learning.leaf_splits import LeafSplitter
@@ -46,6 +45,7 @@ from forewarn.learning.refined import (
 from forewarn.learning.trees import Choice, Growth
 from forewarn.models.chain import Floats
 from forewarn.models.process import Mask, Step, count_actions, ordered
+from forewarn.registry import part
 from forewarn.states.tree.nodes import Leaf, Node, Split
 
 REST = "(rest)"
@@ -148,10 +148,11 @@ class Refiner:
         place = {vertex: i for i, vertex in enumerate(counted.states)}
         targets = np.zeros(len(place), dtype=bool)
         targets[place[goal]] = True
-        bounded = counted_process(counted, len(place), grown=True)
+        bounds = part("decisions", "process_bounds", "refine")
+        bounded = bounds.counted_process(counted, len(place), grown=True)
         going_on = np.array([vertex != ended.vertex for vertex in counted.states])
-        choosing: Choosing = "greatest" if question.maximise else "least"
-        found = bounded.value(Query(targets, going_on, choosing))
+        choosing = "greatest" if question.maximise else "least"
+        found = bounded.value(bounds.Query(targets, going_on, choosing))
         values = np.nan_to_num(found.estimate)  # nothing was seen done, nothing is promised
         initial = linked.initial()
         weights = np.zeros(len(place))

@@ -27,7 +27,7 @@ from forewarn.monitoring.verdict import NO_EXPECTED, ExpectedFigure
 from forewarn.states.interface import Observed, is_terminal
 
 if TYPE_CHECKING:
-    from forewarn.checking.action_risk import RiskOfActions
+    from forewarn.checking.interface import RiskOfActions
     from forewarn.models.chain import Chain, Floats
     from forewarn.monitoring.tables import CompiledProperty, LoadedModel
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from forewarn.checking.action_risk import RiskOfActions, least_risk, risk_of_actions
-from forewarn.checking.model_process import process_of_model
-from forewarn.checking.process_product import ProcessRisk
 from forewarn.config.sections import BoundsSpec
-from forewarn.errors import CheckingError, located
 from forewarn.learning.estimates.choice import in_words
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.chain import Chain
 from forewarn.models.counts import CountModel
 from forewarn.models.estimation import estimate_chain
-from forewarn.monitoring import shielding
+from forewarn.monitoring.advice import ProcessRisks
 from forewarn.monitoring.apply_calibration import unused
 from forewarn.monitoring.belief import Filter
 from forewarn.monitoring.branches import live_automaton
@@ -27,19 +22,17 @@ from forewarn.monitoring.estimated import estimates_of
 from forewarn.monitoring.likely_path import look_ahead
 from forewarn.monitoring.model_fit import check_model
 from forewarn.monitoring.policy import compile_rules
-from forewarn.monitoring.shielding import build_shield
 from forewarn.monitoring.solving import SolvedRisk, questions_of, solve
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel
+from forewarn.registry import part
 from forewarn.states.condition import hold_conditions
 from forewarn.states.observation_error import observation_errors
 
 if TYPE_CHECKING:
     from forewarn.checking.credible import RiskQuery
     from forewarn.checking.interface import Checker
-    from forewarn.checking.process_bounds import CountedProcess
     from forewarn.config.file import MonitorSpec
-    from forewarn.logic.automaton import Automaton
     from forewarn.states.interface import StateSpace
 
 __all__ = [
@@ -94,16 +87,14 @@ def build_monitor(
     if model is not None:
         risks = solve(compiled, model, questions, solver, validity)
         chain = estimate_chain(model)
-    process = cache(lambda: _process(compiled, model))
-    least = _of_process(compiled, questions, model, process, "risk_measure", "min_risk", least_risk)
-    done = _of_process(compiled, questions, model, process, "risk_of", "action", risk_of_actions)
+    decided = _decided(compiled, model, questions)
     holds = hold_conditions(spec, abstraction) if spec.mode == "act" else {}
     sections = zip(spec.properties, questions, risks, strict=True)
     properties = tuple(
         replace(
             _property(compiled, name, question, risk, chain),
-            least=least.get(name),
-            of_actions=done.get(name),
+            least=decided.least.get(name),
+            of_actions=decided.of_actions.get(name),
             hold_while=holds.get(name),
         )
         for name, question, risk in sections
@@ -113,11 +104,10 @@ def build_monitor(
         for prop in properties
         for remark in (prop.table.remarks if prop.table else ())
     )
-    shield = build_shield(compiled, model, process)
-    notes = (*_notes(spec, model, properties), *shielding.notes(compiled, model, shield))
+    notes = (*_notes(spec, model, properties), *decided.notes)
     beliefs = _filter(compiled, loaded, model, chain)
     return Monitor(
-        spec, abstraction, properties, loaded, notes, remarks, shield=shield, filter=beliefs
+        spec, abstraction, properties, loaded, notes, remarks, shield=decided.shield, filter=beliefs
     )
 
 
@@ -159,30 +149,19 @@ def with_estimates(compiled: CompiledSpec, model: CountModel) -> CountModel:
     return replace(model, estimates=tuple(one for one in found if one is not None))
 
 
-def _process(compiled: CompiledSpec, model: CountModel | None) -> CountedProcess:
-    assert model is not None
-    return process_of_model(model, confidence=compiled.spec.bounds.confidence)
-
-
-Solved = TypeVar("Solved", ProcessRisk, RiskOfActions)
-
-
-def _of_process(
-    compiled: CompiledSpec,
-    questions: Sequence[RiskQuery],
-    model: CountModel | None,
-    process: Callable[[], CountedProcess],
-    key: str,
-    value: str,
-    solve: Callable[[CountModel, CountedProcess, Automaton, int | None], Solved],
-) -> dict[str, Solved]:
-    """Return what the process says of each property that asks for it; raises CheckingError."""
+def _decided(
+    compiled: CompiledSpec, model: CountModel | None, questions: Sequence[RiskQuery]
+) -> ProcessRisks:
+    """Return what the decision process says, where the monitor file asks for any of it."""
     spec = compiled.spec
-    found: dict[str, Solved] = {}
-    for (name, section), question in zip(spec.properties.items(), questions, strict=True):
-        if getattr(section, key) == value and model is not None:
-            with located(CheckingError, file=spec.file, key=f"properties.{name}.{key}"):
-                found[name] = solve(model, process(), question.automaton, question.horizon)
+    if spec.shield is None and not any(
+        p.risk_measure == "min_risk" or p.risk_of == "action" for p in spec.properties.values()
+    ):
+        return ProcessRisks({}, {})
+    asked = "a shield, risk_measure: min_risk or risk_of: action"
+    found: ProcessRisks = part("decisions", "solving", asked).process_risks(
+        compiled, model, questions
+    )
     return found
 
 

@@ -22,12 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 import zstandard
 
-from forewarn.checking.action_risk import RiskOfActions
-from forewarn.checking.interface import RiskTable
-from forewarn.checking.process_product import ProcessRisk
+from forewarn.checking.interface import ProcessRisk, RiskOfActions, RiskTable
 from forewarn.errors import RecordingError
 from forewarn.models.chain import Floats
-from forewarn.monitoring import shielding
 from forewarn.recordings.zstd import CutError, unpacked
 
 if TYPE_CHECKING:
@@ -79,7 +76,7 @@ def tables_of(monitor: Monitor) -> dict[str, Floats]:
             found[f"{prop.name}.weights"] = np.array(prop.scored.weights)
         if prop.outlook is not None and prop.outlook.steps is not None:
             found[f"{prop.name}.steps"] = prop.outlook.steps
-    return found if monitor.shield is None else found | shielding.solved(monitor.shield)
+    return found if monitor.shield is None else found | monitor.shield.solved()
 
 
 def _arrays(name: str, table: RiskTable | ProcessRisk | None) -> dict[str, Floats]:
@@ -112,7 +109,7 @@ def with_tables(monitor: Monitor, tables: Tables) -> tuple[Monitor, float]:
     properties = tuple(_with_tables(prop, tables) for prop in monitor.properties)
     shield = monitor.shield
     if shield is not None:
-        shield = shielding.with_solved(shield, tables)
+        shield = shield.with_solved(tables)
     return replace(monitor, properties=properties, shield=shield), difference
 
 

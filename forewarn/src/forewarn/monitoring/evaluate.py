@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from forewarn.config.actions import ACTIONS, NO_ACTION
+from forewarn.monitoring.advice import Advice
 from forewarn.monitoring.composition import risk_facts
 from forewarn.monitoring.danger_reasons import danger_facts
 from forewarn.monitoring.escape import with_way_out
@@ -19,7 +20,6 @@ from forewarn.monitoring.intervention import (
 )
 from forewarn.monitoring.mutes import Mutes
 from forewarn.monitoring.risk_rows import RiskRow, risk_rows
-from forewarn.monitoring.shielding import Advice, advise_action
 from forewarn.monitoring.violation_facts import violation_facts
 from forewarn.states.plan_signals import verdicts
 
@@ -88,7 +88,7 @@ def advised(monitor: Monitor, verdict: Verdict, asked: str = NO_ACTION) -> Advic
     name = monitor.abstraction.vocabulary.observed_name(verdict.observation)
     observation = verdict.observation
     state = observation.state if observation.active is True else None
-    return advise_action(monitor.shield, state, name, monitor.clock, asked)
+    return monitor.shield.advise(state, name, monitor.clock, asked)
 
 
 def evaluate(

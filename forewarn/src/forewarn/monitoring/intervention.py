@@ -17,7 +17,7 @@ from forewarn.signals.ticks import Grid
 if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec
     from forewarn.config.sections import PropertySpec
-    from forewarn.monitoring.shielding import Advice, Alternative
+    from forewarn.monitoring.advice import Advice, Alternative
 
 
 class Request(NamedTuple):

@@ -13,9 +13,7 @@ from forewarn.monitoring.tables import Compatible, CompiledProperty, LoadedModel
 from forewarn.monitoring.verdict import LeastFigure, PropertyStatus
 
 if TYPE_CHECKING:
-    from forewarn.checking.action_risk import RiskOfActions
-    from forewarn.checking.interface import RiskTable
-    from forewarn.checking.process_product import ProcessRisk
+    from forewarn.checking.interface import ProcessRisk, RiskOfActions, RiskTable
     from forewarn.models.chain import Floats
     from forewarn.monitoring.scored import Scored
     from forewarn.states.interface import Observed

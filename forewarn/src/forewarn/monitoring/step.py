@@ -20,8 +20,8 @@ from forewarn.signals.snapshots import Failure, Snapshot, identical, singly
 from forewarn.states.fresh import clear_ways
 
 if TYPE_CHECKING:
-    from forewarn.checking.shield import ShieldTable
     from forewarn.config.file import MonitorSpec
+    from forewarn.monitoring.advice import Shield
     from forewarn.monitoring.run_anomaly import Detector, RunState
     from forewarn.monitoring.tables import CompiledProperty, LoadedModel
     from forewarn.signals.clock import Clock
@@ -78,7 +78,7 @@ class Monitor:
         What risks and their bounds are made of, which warns of nothing.
     detector : Detector or None
         What tells runs that are unlike normal ones, if the monitor file asks for it.
-    shield : ShieldTable or None
+    shield : Shield or None
         What is safest in each state, if the monitor file asks for it and the model knows.
     filter : Filter or None
         What beliefs are computed with, if the monitor file asks for them and there is a model.
@@ -91,7 +91,7 @@ class Monitor:
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     detector: Detector | None = None
-    shield: ShieldTable | None = None
+    shield: Shield | None = None
     filter: Filter | None = None
 
     @property

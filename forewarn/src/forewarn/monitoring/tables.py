@@ -23,9 +23,7 @@ from forewarn.states.interface import (
 )
 
 if TYPE_CHECKING:
-    from forewarn.checking.action_risk import RiskOfActions
-    from forewarn.checking.interface import RiskTable
-    from forewarn.checking.process_product import ProcessRisk
+    from forewarn.checking.interface import ProcessRisk, RiskOfActions, RiskTable
     from forewarn.config.sections import PropertySpec
     from forewarn.logic.automaton import Automaton
     from forewarn.models.estimates import Estimate

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from forewarn.checking.process_query import parse_process_query
 from forewarn.learning.refined import CriticalPart, GoalEstimate, Refined, Way
+from forewarn.registry import part
 from forewarn.reports.figures import percent
 from forewarn.reports.page import absent, escape, plot, table
 from forewarn.reports.palette import COLOURS, SERIES, axis, base_layout
@@ -74,7 +74,7 @@ def _progress(query: str, refined: Refined) -> dict[str, Any]:
     """Return estimate with its bounds over the rounds, and below it the loss."""
     answers = [*(one.before for one in refined.rounds), refined.answer]
     rounds = list(range(len(answers)))
-    asked = parse_process_query(query)
+    asked = part("decisions", "process_query", "a refinement").parse_process_query(query)
     layout = base_layout(420, 16, 100)
     layout["xaxis"] = axis(title={"text": "splits"}, dtick=max(1, len(rounds) // 12), anchor="y2")
     layout["yaxis"] = axis(title={"text": "probability"}, range=[-0.03, 1.05], domain=[0.42, 1])

@@ -1,6 +1,6 @@
 """Judgement of an agent's call before it is made.
 
-A step of an agent's run is the moment before its call (`recordings.agent_steps`). It is evaluated
+A step of an agent's run is the moment before its call (`wings.agents.steps`). It is evaluated
 like any other moment. If the call is not made, the step has not happened, and the memory stays as
 it was. A look ahead follows: does the call violate a rule for certain, whatever it returns?
 """

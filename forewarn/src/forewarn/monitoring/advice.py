@@ -1,0 +1,77 @@
+"""What is recommended beside an intervention, and what recommends it: the wing `decisions`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from forewarn.checking.interface import ProcessRisk, RiskOfActions
+    from forewarn.models.chain import Floats
+    from forewarn.signals.clock import Clock
+
+
+class Alternative(NamedTuple):
+    """The fields of an ActionRisk message, in its order; see there for meanings."""
+
+    action: str
+    visits: int
+    failure: float
+    failure_lower: float
+    failure_upper: float
+    success: float
+    success_lower: float
+    success_upper: float
+    feasible: bool
+
+
+class Advice(NamedTuple):
+    """What is recommended, why, and all that was seen done; the action is empty if nothing is."""
+
+    action: str
+    reason: str
+    alternatives: tuple[Alternative, ...] = ()
+
+
+class Shield(Protocol):
+    """Knows the safest action of every state of a model."""
+
+    def advise(self, state: int | None, name: str, clock: Clock, asked: str) -> Advice:
+        """Return what to do in a state while the policy asks for an intervention.
+
+        Parameters
+        ----------
+        state : int or None
+            State code; None if it is not known.
+        name : str
+            The state for people.
+        asked : str
+            What the policy asks for: nothing less is recommended.
+        """
+
+    def solved(self) -> dict[str, Floats]:
+        """Return all that was solved, by name."""
+
+    def with_solved(self, arrays: Mapping[str, Floats]) -> Shield:
+        """Return the shield with what `solved` gave for another one of the same states."""
+
+
+class ProcessRisks(NamedTuple):
+    """What the decision process of a model says, where a monitor file asks for it.
+
+    Attributes
+    ----------
+    least : mapping of str to ProcessRisk
+        By property, the least risk over all ways to choose.
+    of_actions : mapping of str to RiskOfActions
+        By property, the risk of what is being done.
+    shield : Shield or None
+        What recommends actions.
+    notes : tuple of str
+        What a user should know of the shield.
+    """
+
+    least: Mapping[str, ProcessRisk]
+    of_actions: Mapping[str, RiskOfActions]
+    shield: Shield | None = None
+    notes: tuple[str, ...] = ()

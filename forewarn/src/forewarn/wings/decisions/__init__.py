@@ -1,0 +1,1 @@
+"""Decisions: decision processes, the shield, Storm, and exchange with other tools."""

@@ -1,0 +1,1 @@
+"""The commands about queries and exchange."""

@@ -1,0 +1,38 @@
+"""What is told of a question about a model: for the console and for the page."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from forewarn.wings.decisions.evidence import Evidence
+from forewarn.wings.decisions.process_query import ProcessQueryResult
+
+
+class Told(NamedTuple):
+    """A question, and the answer for people.
+
+    Attributes
+    ----------
+    summary : tuple of str
+        Lines.
+    notes : tuple of str
+        What a user should know of the answer.
+    columns : tuple of str
+        Those that begin with > are aligned right.
+    rows : tuple of tuple of str
+        States, those that matter most first.
+    """
+
+    query: str
+    summary: tuple[str, ...]
+    notes: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class Checked(NamedTuple):
+    """An answer; of a decision process with its values, and why they are what they are."""
+
+    told: Told
+    answer: ProcessQueryResult | None = None
+    evidence: Evidence | None = None

@@ -1,0 +1,31 @@
+"""The section ``shield``: which action is recommended beside an intervention."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+from pydantic import Field
+
+from forewarn.config.fields import Section
+from forewarn.config.sections import Horizon, Probability
+
+
+class ShieldSpec(Section):
+    """Which action is recommended beside an intervention.
+
+    Attributes
+    ----------
+    failure, success : str
+        State formulas: predicates and terminal labels with ``!``, ``&`` and ``|``, comparisons in
+        double quotes; both end the way.
+    at_least : float
+        Probability of success that an action has to leave.
+    horizon : float
+        Seconds within which failure counts, ``unbounded`` for ever. Success may take its time.
+    """
+
+    failure: Annotated[str, Field(min_length=1)]
+    success: Annotated[str, Field(min_length=1)]
+    at_least: Probability = 0.9
+    horizon: Horizon = math.inf

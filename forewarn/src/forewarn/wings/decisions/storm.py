@@ -1,0 +1,134 @@
+"""Risk tables and queries through Storm, which is imported when one of them is asked for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from forewarn.checking import ctl
+from forewarn.checking.interface import RiskTable
+from forewarn.checking.labels import where_holds
+from forewarn.checking.numeric import check_arguments, mark_unseen
+from forewarn.checking.product import product_graph
+from forewarn.wings.decisions.storm_api import Mask, Storm, Values
+
+if TYPE_CHECKING:
+    from forewarn.logic.automaton import Automaton
+    from forewarn.models.chain import Chain, Floats
+    from forewarn.models.counts import CountModel
+
+EXACT_NODES = 2000
+PRECISION = 1e-9
+
+
+def risk_table(
+    chain: Chain,
+    automaton: Automaton,
+    classes: NDArray[np.int64],
+    horizon: int | None,
+    *,
+    exact: bool | None = None,
+) -> RiskTable:
+    """Return what `numeric.risk_table` returns, computed by Storm on the explicit product.
+
+    Parameters
+    ----------
+    chain, automaton, classes, horizon
+        As in `numeric.risk_table`.
+    exact : bool, optional
+        Use rational arithmetic without a horizon; by default for products of up to 2,000 nodes.
+        Otherwise Storm's sound methods reach a relative precision of 1e-9.
+
+    Raises
+    ------
+    CheckingError
+        If stormpy is missing, or the arguments do not fit.
+    """
+    check_arguments(chain, automaton, classes, horizon)
+    n, m = chain.size, automaton.transitions.shape[0]
+    graph, violated = product_graph(chain.flat(), automaton, classes)
+    if exact is None:
+        exact = horizon is None and graph.shape[0] <= EXACT_NODES
+    storm = Storm()
+    model = storm.dtmc(staying(graph), {"violated": violated}, automaton.initial, exact)
+    bound = "" if horizon is None else f"<={horizon}"
+    values = storm.check(model, f'P=? [F{bound} "violated"]', PRECISION)
+    table: Floats = np.array(values[: n * m], dtype=np.float64).reshape(n, m)
+    if chain.unseen.any():
+        table = mark_unseen(chain, automaton, table)
+    return RiskTable(values=table, horizon=horizon)
+
+
+def staying(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Return `matrix` with a self-loop on every empty row."""
+    empty = (np.diff(matrix.indptr) == 0).astype(np.float64)
+    return sparse.csr_matrix(matrix + sparse.diags(empty))
+
+
+@dataclass(frozen=True, eq=False)
+class QueryResult:
+    """Answer to a query, for every state of a model.
+
+    Attributes
+    ----------
+    values : ndarray of float or bool, shape (n,)
+        Probability, or whether the formula holds.
+    notes : tuple of str
+        What a user should know of it.
+    """
+
+    query: str
+    values: Values
+    notes: tuple[str, ...] = ()
+
+
+def check_query(model: CountModel, chain: Chain, query: str) -> QueryResult:
+    """Answer a PCTL or CTL query about the states of a model.
+
+    Names of predicates and terminal labels stand in double quotes; in CTL they may stand bare.
+    PCTL goes to Storm; CTL, with bounds in steps, is found on the graph, for which Storm need not
+    be there.
+
+    Parameters
+    ----------
+    query : str
+        ``P=? [F<=50 "collision"]``, ``AG !unsafe``, ...
+
+    Raises
+    ------
+    CheckingError
+        If the query is not understood, or stormpy is missing.
+    """
+    matrix = staying(chain.to_csr())
+    notes: tuple[str, ...] = ()
+    if chain.unseen.any():
+        notes = (
+            f"states without data are taken to stay as they are: {int(chain.unseen.sum())} of them",
+        )
+    if ctl.is_ctl(query):
+        formula = ctl.parse(query)
+
+        def leaf(name: str) -> Mask:
+            return where_holds(name, model.vocabulary, model.states, query)
+
+        return QueryResult(query, ctl.evaluate(formula, leaf, matrix), notes)
+    storm = Storm()
+    labels: dict[str, Mask] = {}
+    text = re.sub(r'"([^"]*)"', lambda found: _label(model, found[1], labels, query), query)
+    starts = model.starts > 0
+    made = storm.dtmc(matrix, labels, starts if starts.any() else 0)
+    return QueryResult(query, storm.check(made, text, PRECISION), notes)
+
+
+def _label(model: CountModel, name: str, labels: dict[str, Mask], query: str) -> str:
+    """Give Storm an identifier for a name that may hold any character."""
+    if name == "init":
+        return '"init"'
+    label = f"label{len(labels)}"
+    labels[label] = where_holds(name, model.vocabulary, model.states, query)
+    return f'"{label}"'
