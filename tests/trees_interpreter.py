@@ -11,16 +11,13 @@ from forewarn.states.danger.fit import Ensemble
 Row = Sequence[float | None]
 
 
-def features(window: Sequence[Row], lags: Sequence[int], extremes: bool) -> list[float]:
+def features(window: Sequence[Row], lags: Sequence[int]) -> list[float]:
     """Return the features of a window, by brute force; NaN where one is unknown."""
     found = []
     for values in zip(*window, strict=True):
         known = [math.nan if value is None else value for value in values]
         then = [known[max(len(known) - 1 - lag, 0)] for lag in lags]
-        found += [known[-1], *then, *(known[-1] - value for value in then)]
-        if extremes:
-            sure = not any(map(math.isnan, known))
-            found += [max(known), min(known)] if sure else [math.nan, math.nan]
+        found += [known[-1], *(known[-1] - value for value in then)]
     return found
 
 

@@ -39,13 +39,13 @@ def fit() -> LearnedScoreFit:
     ensemble = Ensemble(
         base=-1.0,
         roots=(0, 3),
-        feature=(9, -1, -1, 15, -1, -1),
+        feature=(4, -1, -1, 7, -1, -1),
         threshold=(8.0, 0.0, 0.0, -1.0, 0.0, 0.0),
         left=(1, -1, -1, 4, -1, -1),
         right=(2, -1, -1, 5, -1, -1),
         missing_left=(1, 0, 0, 1, 0, 0),
         value=(0.0, 1.5, -1.5, 0.0, 1.0, -1.0),
-        needed=(0,) * 18,
+        needed=(0,) * 8,
     )
     return LearnedScoreFit(
         name="nearing",

@@ -26,7 +26,7 @@ from forewarn.errors import ConfigError
 from forewarn.learning import danger_fit, danger_members
 from forewarn.learning.danger_fit import FittedScore, Rows, fit_score, thinned
 from forewarn.learning.danger_line import RIDGES, Line, fit_line
-from forewarn.learning.danger_trees import PARAMETERS
+from forewarn.learning.danger_trees import LARGE, PARAMETERS, SMALL
 from forewarn.learning.folds import parted
 from forewarn.models.checked_json import Reader
 from forewarn.models.danger_file import dump_danger, parse_danger
@@ -53,7 +53,7 @@ def parts(recordings: int = 12, ticks: int = 120, unknown: float = 0.05) -> tupl
         values[rng.random(ticks) < unknown, 1] = np.nan
         rows = [tuple(None if v != v else v for v in row) for row in values.tolist()]
         windows = [rows[max(0, i - MOMENTS) : i + 1] for i in range(ticks)]
-        x = np.array([oracle.features(window, LAGS, True) for window in windows])
+        x = np.array([oracle.features(window, LAGS) for window in windows])
         rise = np.nan_to_num(values[:, 0] - np.roll(values[:, 0], 2))
         logit = 1.5 * rise - 1.2 * values[:, 2] + 0.8 * np.nan_to_num(values[:, 1]) - 1.5
         followed = rng.random(ticks) < 1 / (1 + np.exp(-logit))
@@ -84,49 +84,44 @@ def fitted() -> FittedScore:
 
 
 def constraints() -> list[int]:
-    names = features_of(NAMES, LAGS, MOMENTS)
     sign = dict(zip(NAMES, DIRECTIONS, strict=True))
-    return [
-        0 if name.endswith("before") else sign[next(n for n in NAMES if n in name.split())]
-        for name in names
-    ]
+    return [sign[next(n for n in NAMES if n in name.split())] for name in features_of(NAMES, LAGS)]
 
 
-WIDTH = len(features_of("x", LAGS, MOMENTS))
+WIDTH = len(features_of("x", LAGS))
 PRESENT = np.arange(WIDTH * len(NAMES)) % WIDTH == 0
 ALL = np.ones_like(PRESENT)
 DIRECTED = np.repeat(np.array(DIRECTIONS) != 0, WIDTH)
-OF_TREES = ["trees", "trees of the present", "trees of signals with a direction"]
-MEMBERS = [*OF_TREES, "line", "line of the present"]
-PRIOR = np.array([danger_members.PRIOR[name] for name in MEMBERS]) / 1.25
+OF_TREES = ["trees", "small trees", "small trees of signals with a direction"]
+MEMBERS = [*OF_TREES, "line"]
+KINDS = (ALL, ALL, DIRECTED), (LARGE, SMALL, SMALL)
+PRIOR = np.array([danger_members.PRIOR[name] for name in MEMBERS]) / 1.3
 
 
-def sklearn_model(chosen: list[Rows], trees: int, columns: Any = ALL) -> Any:
+def sklearn_model(chosen: list[Rows], trees: int, columns: Any = ALL, size: Any = LARGE) -> Any:
     x, y = features_and_outcomes(chosen)
     model = HistGradientBoostingClassifier(
         max_iter=trees,
         monotonic_cst=[sign for sign, use in zip(constraints(), columns, strict=True) if use],
         **PARAMETERS,
+        **size,
     )
     with threadpool_limits(1):
         return model.fit(x[:, columns], y)
 
 
 @cache
-def ridges() -> tuple[float, ...]:
-    """Return for each line the ridge that loses least on recordings left out, tried one by one."""
-    found = []
-    for columns in (ALL, PRESENT):
-        lost = []
-        for ridge in RIDGES:
-            odds = crossed(lambda some, x, r=ridge, c=columns: the_line(some, r, c).logit(x))
-            lost.append(log_loss(fitted().followed, 1 / (1 + np.exp(-odds))))
-        found.append(RIDGES[int(np.argmin(lost))])
-    return tuple(found)
+def best_ridge() -> float:
+    """Return the ridge that loses least on recordings left out, tried one by one."""
+    lost = []
+    for ridge in RIDGES:
+        odds = crossed(lambda some, x, r=ridge: the_line(some, r).logit(x))
+        lost.append(log_loss(fitted().followed, 1 / (1 + np.exp(-odds))))
+    return RIDGES[int(np.argmin(lost))]
 
 
-def the_line(chosen: list[Rows], ridge: float, columns: Any) -> Line:
-    return fit_line(*features_and_outcomes(chosen), constraints(), ridge, columns)
+def the_line(chosen: list[Rows], ridge: float) -> Line:
+    return fit_line(*features_and_outcomes(chosen), constraints(), ridge, PRESENT)
 
 
 def crossed(says: Any) -> Any:
@@ -144,26 +139,19 @@ def features_and_outcomes(chosen: list[Rows]) -> tuple[Any, Any]:
     return x, np.concatenate([part.followed for part in chosen])
 
 
-def members(chosen: list[Rows], trees: int, x: Any) -> Any:
-    """Return the log-odds of scikit-learn's trees and of lines, shape (n, 5)."""
+def members(chosen: list[Rows], rounds: Sequence[int], x: Any) -> Any:
+    """Return the log-odds of scikit-learn's trees and of the line, shape (n, 4)."""
     bent = [
-        sklearn_model(chosen, trees, own).decision_function(x[:, own])
-        for own in (ALL, PRESENT, DIRECTED)
+        sklearn_model(chosen, count, own, size).decision_function(x[:, own])
+        for count, own, size in zip(rounds, *KINDS, strict=True)
     ]
-    lines = [the_line(chosen, r, own) for r, own in zip(ridges(), (ALL, PRESENT), strict=True)]
-    return np.column_stack([*bent, *(line.logit(x) for line in lines)])
-
-
-def trees_of_each(found: FittedScore) -> int:
-    number, odd = divmod(len(found.fit.ensemble.roots), len(OF_TREES))
-    assert not odd
-    return number
+    return np.column_stack([*bent, the_line(chosen, best_ridge()).logit(x)])
 
 
 @cache
 def odds_of_others() -> Any:
     """Return what members say of each recording that did not see it."""
-    return crossed(lambda others, x: members(others, trees_of_each(fitted()), x))
+    return crossed(lambda others, x: members(others, fitted().rounds, x))
 
 
 def chances(odds: Any) -> Any:
@@ -174,9 +162,9 @@ def test_the_score_is_a_weighted_sum_of_scikit_learns_log_odds_and_lines() -> No
     fit, weights = fitted().fit, fitted().members
     assert [*weights] == MEMBERS and all(0 < weight < 0.8 for weight in weights.values())
     x = np.concatenate([part.features for part in parts()])
-    trees = compiled_trees(3, MOMENTS, LAGS, fit.ensemble)
+    trees = compiled_trees(3, LAGS, fit.ensemble)
     found = np.array([trees.judge(row.copy()) for row in x])
-    odds = members([*parts()], trees_of_each(fitted()), x) @ [*weights.values()]
+    odds = members([*parts()], fitted().rounds, x) @ [*weights.values()]
     apart = np.log(found / (1 - found)) - odds
     np.testing.assert_allclose(apart, apart[0], rtol=0, atol=1e-9)  # the intercept
     assert abs(apart[0]) < 1
@@ -184,15 +172,24 @@ def test_the_score_is_a_weighted_sum_of_scikit_learns_log_odds_and_lines() -> No
 
 
 def test_every_recording_is_judged_by_members_that_did_not_see_it() -> None:
-    found, trees, odds = fitted(), trees_of_each(fitted()), odds_of_others()
+    found, odds = fitted(), odds_of_others()
     apart = np.log(found.scores / (1 - found.scores)) - odds @ [*found.members.values()]
     np.testing.assert_allclose(apart, apart[0], rtol=0, atol=1e-9)
     of_mean = log_loss(found.followed, chances(odds @ PRIOR))
-    assert found.losses[trees - 1] == pytest.approx(of_mean)
-    assert found.losses[trees - 1] == found.losses.min()
     assert log_loss(found.followed, found.scores) < of_mean
     for member in odds.T:
         assert of_mean < log_loss(found.followed, chances(member)) + 0.01
+
+
+def test_of_each_kind_there_are_as_many_trees_as_predict_others_best() -> None:
+    for count, own, size in zip(fitted().rounds, *KINDS, strict=True):
+
+        def stages(some: list[Rows], x: Any, own: Any = own, size: Any = size) -> Any:
+            model = sklearn_model(some, TREES, own, size)
+            return np.column_stack([*model.staged_decision_function(x[:, own])])
+
+        losses = [log_loss(fitted().followed, chances(odds)) for odds in crossed(stages).T]
+        assert count == 1 + int(np.argmin(losses))
 
 
 def test_weights_are_those_of_the_penalised_loss() -> None:
@@ -205,15 +202,15 @@ def test_weights_are_those_of_the_penalised_loss() -> None:
         held = hold / 2 * (at[0] ** 2 + ((at[1:] - PRIOR) ** 2).sum())
         return float(np.mean(np.logaddexp(0, z) - y * z) + held)
 
-    bounds = [(None, None), *[(0, None)] * 5]
+    bounds = [(None, None), *[(0, None)] * 4]
     wanted = minimize(loss, [0, *PRIOR], bounds=bounds, method="L-BFGS-B", tol=1e-12)
     np.testing.assert_allclose([*found.members.values()], wanted.x[1:], atol=2e-3)
 
 
-def test_without_a_past_there_are_trees_and_a_line() -> None:
+def test_without_a_past_there_are_the_same_members() -> None:
     flat = [part._replace(features=part.features[:, PRESENT]) for part in parts()]
     found = fit_to(flat, replace(SCORING, moments=0))
-    assert [*found.members] == ["trees", "trees of signals with a direction", "line"]
+    assert [*found.members] == MEMBERS
     assert len(found.fit.ensemble.line) == 3 and found.fit.features == [*NAMES]
 
 
@@ -223,7 +220,6 @@ def test_where_all_signals_or_none_have_a_direction_there_are_no_trees_of_some(
 ) -> None:
     found = fit_to(parts(), directions=directions)
     assert [*found.members] == [name for name in MEMBERS if name != OF_TREES[2]]
-    assert len(found.fit.ensemble.roots) % 2 == 0
 
 
 @pytest.mark.parametrize(("violated", "together"), [(4, 1), (5, 1), (5, 2)])
@@ -248,8 +244,7 @@ def test_trees_of_signals_with_a_direction_see_these_and_their_past_alone(
     if directed is not None:
         assert {*owner[directed]} == {i for i, sign in enumerate(signs) if sign}
         assert directed.sum() == width * np.count_nonzero(signs)
-    for trees, lines in zip(columns.trees.values(), columns.lines.values(), strict=True):
-        assert (trees == lines).all()
+    assert columns.line.tolist() == [i % width == 0 for i in range(width * len(signs))]
     assert columns.trees["trees"].all()
     many = danger_members.columns_of(width, signs, danger_members.TELLING)
     assert [*many.trees] == [*columns.trees]
@@ -265,18 +260,12 @@ def test_recordings_of_a_group_are_left_out_together() -> None:
     assert fit.groups == tuple(part.group for part in grouped)
     assert {fit.group_of(digest) for digest in names} == {*names.values()}
     assert fit.group_of("elsewhere") == "elsewhere" and fitted().fit.group_of("run1") == "run1"
-    trees = trees_of_each(found)
+    weights = [found.members[name] for name in OF_TREES]
     for own, part in [*zip(folds, grouped, strict=True)][:4]:
         others = [one for one, other in zip(grouped, folds, strict=True) if other != own]
         assert not any(one.group == part.group for one in others)
-        ours = fit.unseeing[own]
-        with_them = sklearn_model(others, trees).decision_function(part.features)
-        bent = compiled_trees(3, MOMENTS, LAGS, replace(ours, line=()))
-        of_some = [
-            sklearn_model(others, trees, own).decision_function(part.features[:, own])
-            for own in (PRESENT, DIRECTED)
-        ]
-        wanted = [found.members[name] for name in OF_TREES] @ np.array([with_them, *of_some])
+        bent = compiled_trees(3, LAGS, replace(fit.unseeing[own], line=()))
+        wanted = members(others, found.rounds, part.features)[:, :-1] @ weights
         odds = np.array([bent.judge(row.copy()) for row in part.features])
         apart = np.log(odds / (1 - odds)) - wanted
         np.testing.assert_allclose(apart, apart[0], rtol=0, atol=1e-9)
@@ -335,7 +324,7 @@ rows = st.lists(
 def test_it_keeps_to_the_directions_whatever_was_before(
     window: list[tuple[float, float, float]], up: float, down: float
 ) -> None:
-    trees = compiled_trees(3, MOMENTS, LAGS, fitted().fit.ensemble)
+    trees = compiled_trees(3, LAGS, fitted().fit.ensemble)
     a, b, c = window[-1]
     before = trees.score(tuple(window))
     after = trees.score((*window[:-1], (a + up, b, c - down)))
@@ -378,7 +367,7 @@ def test_what_is_known_at_all_times_is_needed() -> None:
     assert {i for i, needed in enumerate(fit.ensemble.needed) if needed} == {
         i for i in asked if not width <= i < 2 * width
     }
-    trees = compiled_trees(3, MOMENTS, LAGS, fit.ensemble)
+    trees = compiled_trees(3, LAGS, fit.ensemble)
     assert trees.score(((0.0, None, 0.0),)) is not None
     assert trees.score(((None, 0.0, 0.0),)) is None
 
@@ -437,7 +426,7 @@ def test_a_signal_that_is_no_number_is_named_or_left_out() -> None:
 
 
 def test_a_signal_that_is_never_known_is_named() -> None:
-    width = len(features_of("x", LAGS, MOMENTS))
+    width = len(features_of("x", LAGS))
     blank = parts()[0].features.copy()
     blank[:, width : 2 * width] = np.nan
     error = refused([part._replace(features=blank) for part in parts()])

@@ -28,8 +28,8 @@ class LearnedScoreSpec(Section):
         The signals that it is computed from, numbers or Booleans that depend on no learned score.
         Where not given: all of them.
     history : float
-        Seconds (steps) of the past that it also looks at, at most 200 moments: of each signal the
-        values a quarter, a half and the whole of it before, the changes since, and the extremes.
+        Seconds (steps) of the past that it also looks at, at most 200 moments: how each signal has
+        changed since a quarter, a half and the whole of it before.
     directions : dict of str to str
         By signal: the score never falls as the signal rises, or as it falls. With few violations
         such signals count more.

@@ -129,8 +129,8 @@ class FittedScore:
         One of so many ticks was fitted to.
     left_out : tuple of str
         Signals that it does not use: texts, arrays, and what was never known.
-    losses : ndarray of float64, shape (trees,)
-        Mean log loss on the recordings that were left out, after each tree.
+    rounds : tuple of int
+        How many trees of each kind there are.
     members : mapping of str to float
         What trees and lines count in the sum of log-odds.
     """
@@ -141,7 +141,7 @@ class FittedScore:
     censored: int
     stride: int
     left_out: tuple[str, ...]
-    losses: Floats
+    rounds: tuple[int, ...]
     members: Mapping[str, float]
 
 
@@ -223,7 +223,7 @@ def fit_score(
 
     tell = tell or _silent
     lags = lags_of(scoring.moments)
-    width = len(features_of("x", lags, scoring.moments))
+    width = len(features_of("x", lags))
     used, left_out = _usable(scoring, parts, width)
     columns = [scoring.signals.index(one) * width + k for one in used for k in range(width)]
     x = np.concatenate([part.features for part in parts])[:, columns]
@@ -232,12 +232,12 @@ def fit_score(
     fold = np.repeat(own, [len(part.ticks) for part in parts])
     signs = [directions[scoring.signals.index(one)] for one in used]
     violated = len({part.cluster for part in parts if part.followed.any()})
-    rising = _constraints(signs, len(lags), scoring.moments)
+    rising = np.repeat(signs, width).tolist()  # where the past is given, so do the changes
     data = Data(x, y, rising, columns_of(width, signs, violated))
     # With so little data threads mostly wait for each other, and burn a processor while they do.
     with threadpool_limits(1):
         chosen = fit_members(data, fold, folds, violated, MOST_TREES, tell)
-    counted = chosen.count, chosen.weights, ~np.isnan(x).any(axis=0)
+    counted = chosen.rounds, chosen.weights, ~np.isnan(x).any(axis=0)
     blank = LearnedScoreFit(
         name=scoring.name,
         foresees=name,
@@ -258,7 +258,7 @@ def fit_score(
     fit = replace(blank, cuts=cuts_of(scores[y]), weights=_weights(blank, x))
     tell(folds + 1, folds + 1)
     censored = sum(part.censored for part in parts)
-    return FittedScore(fit, scores, y, censored, stride, left_out, chosen.losses, chosen.shares)
+    return FittedScore(fit, scores, y, censored, stride, left_out, chosen.rounds, chosen.shares)
 
 
 def cuts_of(scores: Floats) -> tuple[float, ...]:
@@ -327,19 +327,11 @@ def _parted(outcomes: Sequence[Bools]) -> bool:
     return any(part.any() for part in outcomes) and any((~part).any() for part in outcomes)
 
 
-def _constraints(signs: Sequence[int], lags: int, moments: int) -> list[int]:
-    """Return the direction of each feature: what was, stays as it is where the present changes."""
-    found = []
-    for sign in signs:
-        found += [sign, *[0] * lags, *[sign] * lags, *([sign] * 2 if moments else [])]
-    return found
-
-
 def _crossed(fit: LearnedScoreFit, x: Floats, fold: NDArray[np.int64]) -> Floats:
     """Return what the trees of each row's fold say, by the code that runs in the step."""
     found = np.full(len(x), np.nan)
     for index, ensemble in enumerate(fit.unseeing):
-        trees = compiled_trees(len(fit.signals), fit.moments, fit.lags, ensemble)
+        trees = compiled_trees(len(fit.signals), fit.lags, ensemble)
         for row in np.flatnonzero(fold == index).tolist():
             found[row] = trees.judge(np.ascontiguousarray(x[row]))
     return found
@@ -347,7 +339,7 @@ def _crossed(fit: LearnedScoreFit, x: Floats, fold: NDArray[np.int64]) -> Floats
 
 def _weights(fit: LearnedScoreFit, x: Floats) -> tuple[float, ...]:
     """Return the mean of how much each signal moves the logit, over some thousand rows."""
-    trees = compiled_trees(len(fit.signals), fit.moments, fit.lags, fit.ensemble)
+    trees = compiled_trees(len(fit.signals), fit.lags, fit.ensemble)
     chosen = x[:: max(1, len(x) // MOST_WEIGHED)]
     shares = [trees.explain(np.ascontiguousarray(row)) for row in chosen]
     return tuple(np.abs(np.array(shares)).mean(axis=0)[1:].tolist())

@@ -1,8 +1,4 @@
-"""The straight part of a learned score: a ridge-regularised logistic regression over its features.
-
-Trees need many violations to follow what changes smoothly; a line needs few. Where data are few
-the mean of both logits predicts other recordings better than either.
-"""
+"""The line of a learned score: a ridge-regularised logistic regression over its features."""
 
 from __future__ import annotations
 

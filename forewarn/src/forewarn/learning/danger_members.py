@@ -1,11 +1,11 @@
-"""The members of a learned score: boosted trees and lines, of the past and of the present.
+"""The members of a learned score: boosted trees of two sizes, and a line of the present.
 
-Trees need many violations to follow what changes smoothly, where a line needs few. The past has
-eight times as many features as the present, which few recordings cannot tell apart; yet it is what
-foresees most where they can. Very few recordings do not even tell which signals matter. Whoever
-gives some of them a direction says so: there are trees of these alone as well. Which member
-predicts recordings to come best, those that are there do not tell reliably (evaluation/RESULTS.md):
-so all count, with weights close to preset ones.
+Small trees foresee more with few recordings, larger ones with many. Trees need many violations to
+follow what changes smoothly, where a line needs few. Trees also look at how signals have changed; a
+line of these changes foresees less. Very few recordings do not tell which signals matter: where the
+monitor file gives some of them a direction, there are small trees of these alone as well.
+Recordings do not tell reliably which member predicts the next ones best (evaluation/RESULTS.md).
+So all count, with weights close to preset ones.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.learning.danger_line import RIDGES, Line, fit_line
-from forewarn.learning.danger_trees import boosted, joined, logits_of, lost, stages
+from forewarn.learning.danger_trees import LARGE, SMALL, boosted, joined, logits_of, lost, stages
 from forewarn.learning.estimates.ensemble import fit_weights
 from forewarn.states.danger.fit import Ensemble
 
@@ -26,16 +26,10 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Folds = NDArray[np.int64]
 
-PRIOR = {
-    "trees": 0.35,
-    "trees of the present": 0.15,
-    "trees of signals with a direction": 0.25,
-    "line": 0.35,
-    "line of the present": 0.15,
-}
-"""Weights of the members until recordings tell better: of the present alone less is known.
-
-They are divided by the sum of those that there are.
+DIRECTED = "small trees of signals with a direction"
+SIZES = {"trees": LARGE, "small trees": SMALL, DIRECTED: SMALL}
+PRIOR = {"trees": 0.3, "small trees": 0.3, DIRECTED: 0.3, "line": 0.4}
+"""Weights of the members until recordings tell better, divided by the sum of those that there are.
 """
 
 TELLING = 8
@@ -53,15 +47,23 @@ LEAST = 1e-6
 
 
 class Columns(NamedTuple):
-    """The features of each member, by its name: ndarrays of bool, shape (features,)."""
+    """The features of each member.
+
+    Attributes
+    ----------
+    trees : dict of str to ndarray of bool, shape (features,)
+        By the name of the member.
+    line : ndarray of bool, shape (features,)
+        What signals are at present.
+    """
 
     trees: dict[str, Bools]
-    lines: dict[str, Bools]
+    line: Bools
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the members, trees first."""
-        return (*self.trees, *self.lines)
+        """Names of the members, the line last."""
+        return (*self.trees, "line")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,47 +76,46 @@ class Members:
         The features of each.
     trees : tuple
         Models of scikit-learn.
-    lines : tuple of Line
-        Over all features, with slopes for their own.
+    line : Line
+        Over all features, with slopes for those of the present.
     """
 
     columns: Columns
     trees: tuple[Any, ...]
-    lines: tuple[Line, ...]
+    line: Line
 
-    def logits(self, x: Floats, count: int) -> Floats:
-        """Return the log-odds of rows after so many trees, shape (n, members)."""
+    def logits(self, x: Floats, rounds: Sequence[int]) -> Floats:
+        """Return the log-odds of rows after so many trees of each kind, shape (n, members)."""
         bent = [
             logits_of(model, x[:, own], count)
-            for own, model in zip(self.columns.trees.values(), self.trees, strict=True)
+            for own, model, count in zip(
+                self.columns.trees.values(), self.trees, rounds, strict=True
+            )
         ]
-        return np.column_stack([*bent, *(line.logit(x) for line in self.lines)])
+        return np.column_stack([*bent, self.line.logit(x)])
 
-    def ensemble(self, count: int, weights: Floats, known: Bools) -> Ensemble:
+    def ensemble(self, rounds: Sequence[int], weights: Floats, known: Bools) -> Ensemble:
         """Return the weighted sum of log-odds as plain data.
 
         Parameters
         ----------
+        rounds : sequence of int
+            How many trees of each kind count.
         weights : ndarray, shape (1 + members,)
             The intercept first.
         known : ndarray of bool, shape (features,)
             Which features were known in all rows.
         """
-        bent, straight = np.split(weights[1:], [len(self.trees)])
-        forests = zip(self.columns.trees.values(), self.trees, bent.tolist(), strict=True)
-        found = joined(
-            [(model, np.flatnonzero(own), weight) for own, model, weight in forests if weight > 0],
-            count,
-            known,
-        )
-        slopes = np.sum([w * line.slope for w, line in zip(straight, self.lines, strict=True)], 0)
-        level = sum(w * line.intercept for w, line in zip(straight, self.lines, strict=True))
+        intercept, *bent, straight = weights.tolist()
+        used = map(np.flatnonzero, self.columns.trees.values())
+        forests = zip(self.trees, used, rounds, bent, strict=True)
+        found = joined([one for one in forests if one[-1] > 0], known)
+        slopes, scale = straight * self.line.slope, self.line.scale
         needed = np.array(found.needed, dtype=bool) | (known & (slopes != 0))
-        scale = self.lines[0].scale  # of all features, and alike for all
         rows = np.column_stack((slopes, scale.centre, scale.low, scale.high)).tolist()
         return replace(
             found,
-            base=float(weights[0] + found.base + level),
+            base=float(intercept + found.base + straight * self.line.intercept),
             needed=tuple(map(int, needed)),
             line=tuple(map(tuple, rows)) if slopes.any() else (),
         )
@@ -130,20 +131,16 @@ class Chosen:
         Fitted to all rows.
     unseeing : tuple of Members
         Fitted without the rows of each fold.
-    count : int
+    rounds : tuple of int
         Trees of each kind.
     weights : ndarray, shape (1 + members,)
         The intercept first.
-    losses : ndarray of float64, shape (trees,)
-        Mean log loss on rows of the folds that were left out, after each tree, of the members with
-        their weights in `PRIOR`.
     """
 
     whole: Members
     unseeing: tuple[Members, ...]
-    count: int
+    rounds: tuple[int, ...]
     weights: Floats
-    losses: Floats
 
     @property
     def shares(self) -> dict[str, float]:
@@ -167,12 +164,11 @@ def columns_of(width: int, signs: Sequence[int], clusters: int) -> Columns:
         Recordings with a violation, those of a group as one.
     """
     present: Bools = np.arange(width * len(signs)) % width == 0
-    both = {"": np.ones_like(present), **({" of the present": present} if width > 1 else {})}
     directed: Bools = np.repeat(np.array(signs) != 0, width)
-    trees = {f"trees{kind}": own for kind, own in both.items()}
+    trees = {"trees": np.ones_like(present), "small trees": np.ones_like(present)}
     if clusters < TELLING and 0 < directed.sum() < len(directed):
-        trees["trees of signals with a direction"] = directed
-    return Columns(trees, {f"line{kind}": own for kind, own in both.items()})
+        trees[DIRECTED] = directed
+    return Columns(trees, present)
 
 
 class Data(NamedTuple):
@@ -199,18 +195,17 @@ class Data(NamedTuple):
         """Return the same of some rows."""
         return self._replace(x=self.x[rows], y=self.y[rows])
 
-    def trees(self, count: int) -> tuple[Any, ...]:
+    def trees(self, rounds: Sequence[int]) -> tuple[Any, ...]:
         """Fit so many trees of each kind."""
+        constraints = np.asarray(self.constraints)
         return tuple(
-            boosted(
-                self.x[:, own], self.y, [self.constraints[i] for i in np.flatnonzero(own)], count
-            )
-            for own in self.columns.trees.values()
+            boosted(self.x[:, own], self.y, constraints[own].tolist(), count, SIZES[name])
+            for (name, own), count in zip(self.columns.trees.items(), rounds, strict=True)
         )
 
-    def line(self, own: Bools, ridge: float) -> Line:
-        """Fit a line to some of the features."""
-        return fit_line(self.x, self.y, self.constraints, ridge, own)
+    def line(self, ridge: float) -> Line:
+        """Fit a line to the features of the present."""
+        return fit_line(self.x, self.y, self.constraints, ridge, self.columns.line)
 
 
 def fit_members(
@@ -223,8 +218,7 @@ def fit_members(
 ) -> Chosen:
     """Fit all members, and choose by recordings that are left out, fold by fold.
 
-    The ridge of a line is the one that predicts them best, the number of trees the one with which
-    all members together do, with their weights in `PRIOR`.
+    The ridge of the line, and the number of trees of each kind, are those that predict them best.
 
     Parameters
     ----------
@@ -239,43 +233,30 @@ def fit_members(
     """
     y, columns = data.y, data.columns
     prior = _prior(columns)
-    bent = np.zeros((most, len(y)))
-    tried = np.zeros((len(columns.lines), len(RIDGES), len(y)))
+    of_trees, of_lines = np.zeros((len(columns.trees), most)), np.zeros(len(RIDGES))
     forests, lines = [], []
     for index in range(folds):
         here = fold == index
-        seen, x = data.of(~here), data.x[here]
-        forests.append(seen.trees(most))
-        lines.append(
-            [[seen.line(own, ridge) for ridge in RIDGES] for own in columns.lines.values()]
-        )
-        used = columns.trees.values()
-        for own, model, weight in zip(used, forests[-1], prior.tolist(), strict=False):
-            for row, found in zip(bent, stages(model, x[:, own]), strict=True):
-                row[here] += weight * found
-        tried[:, :, here] = [[line.logit(x) for line in some] for some in lines[-1]]
+        seen, x, truth = data.of(~here), data.x[here], y[here]
+        forests.append(seen.trees([most] * len(columns.trees)))
+        lines.append([seen.line(ridge) for ridge in RIDGES])
+        for at, (own, model) in enumerate(zip(columns.trees.values(), forests[-1], strict=True)):
+            of_trees[at] += [lost(found, truth).sum() for found in stages(model, x[:, own])]
+        of_lines += [lost(line.logit(x), truth).sum() for line in lines[-1]]
         tell(index + 1, folds + 1)
-    best = [int(np.argmin([lost(logits, y).sum() for logits in some])) for some in tried]
-    straight = prior[len(columns.trees) :] @ [
-        some[at] for some, at in zip(tried, best, strict=True)
-    ]
-    losses = np.array([lost(row + straight, y).mean() for row in bent])
-    count = int(np.argmin(losses)) + 1
+    rounds, best = tuple((of_trees.argmin(axis=1) + 1).tolist()), int(of_lines.argmin())
     unseeing = tuple(
-        Members(columns, trees, tuple(some[at] for some, at in zip(found, best, strict=True)))
-        for trees, found in zip(forests, lines, strict=True)
+        Members(columns, trees, found[best]) for trees, found in zip(forests, lines, strict=True)
     )
     logits = np.zeros((len(y), len(prior)))
     for index, one in enumerate(unseeing):
-        logits[fold == index] = one.logits(data.x[fold == index], count)
+        logits[fold == index] = one.logits(data.x[fold == index], rounds)
     weights = fit_weights(
         logits, y.astype(np.float64), np.ones(len(y)), prior, HOLD / max(clusters, 1)
     )
     weights[1:][weights[1:] < LEAST] = 0.0
-    chosen = zip(columns.lines.values(), best, strict=True)
-    straight_of_all = tuple(data.line(own, RIDGES[at]) for own, at in chosen)
-    whole = Members(columns, data.trees(count), straight_of_all)
-    return Chosen(whole, unseeing, count, weights, losses)
+    whole = Members(columns, data.trees(rounds), data.line(RIDGES[best]))
+    return Chosen(whole, unseeing, rounds, weights)
 
 
 def _prior(columns: Columns) -> Floats:

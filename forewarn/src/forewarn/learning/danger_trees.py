@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from types import ModuleType
 from typing import Any
@@ -20,12 +20,15 @@ EXTRA = "pip install './forewarn[learn]'"
 MOST_TREES = 200
 PARAMETERS: dict[str, Any] = {
     "learning_rate": 0.1,
-    "max_leaf_nodes": 15,
     "min_samples_leaf": 20,
     "l2_regularization": 1.0,
     "early_stopping": False,  # its own would judge by ticks, of which neighbours are alike
     "random_state": 0,
 }
+LARGE: Mapping[str, Any] = {"max_leaf_nodes": 15}
+SMALL: Mapping[str, Any] = {"max_leaf_nodes": 6, "max_features": 0.3}
+"""Sizes of trees. Small ones of sampled features foresee more with few recordings."""
+
 ALWAYS_LEFT = 1e308
 """Above every value: only what is unknown goes right."""
 
@@ -46,18 +49,22 @@ def need_sklearn() -> ModuleType:
     return found
 
 
-def boosted(x: Floats, y: Bools, constraints: Sequence[int], trees: int) -> Any:
+def boosted(
+    x: Floats, y: Bools, constraints: Sequence[int], trees: int, size: Mapping[str, Any]
+) -> Any:
     """Fit trees, in so many rounds.
 
     Parameters
     ----------
+    size : mapping
+        `LARGE` or `SMALL`.
     constraints : sequence of int
         For each feature 1 if the risk may only rise with it, -1 if it may only fall, else 0.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     model = HistGradientBoostingClassifier(
-        max_iter=trees, monotonic_cst=[*constraints], **PARAMETERS
+        max_iter=trees, monotonic_cst=[*constraints], **PARAMETERS, **size
     )
     return model.fit(x, y)
 
@@ -80,21 +87,20 @@ def lost(logits: Floats, y: Bools) -> Floats:
     return np.asarray(np.logaddexp(0.0, np.where(y, -logits, logits)))
 
 
-def joined(
-    models: Sequence[tuple[Any, NDArray[np.int64], float]], count: int, known: Bools
-) -> Ensemble:
+def joined(models: Sequence[tuple[Any, NDArray[np.int64], int, float]], known: Bools) -> Ensemble:
     """Return the weighted sum of the first trees of models of scikit-learn as plain data.
 
     Parameters
     ----------
-    models : sequence of (model, ndarray of int64, float)
-        Each with the numbers of the features that it was fitted to, and its weight.
+    models : sequence of (model, ndarray of int64, int, float)
+        Each with the numbers of the features that it was fitted to, how many of its trees count,
+        and its weight.
     known : ndarray of bool, shape (features,)
         Which features were known in all rows.
     """
     columns: dict[str, list[Any]] = {key: [] for key in _COLUMNS}
     roots: list[int] = []
-    for model, features, weight in models:
+    for model, features, count, weight in models:
         for (predictor,) in model._predictors[:count]:
             roots.append(len(columns["feature"]))
             for feature, *row, value in _tree(predictor.nodes, roots[-1]):
@@ -102,7 +108,9 @@ def joined(
                 for key, part in zip(_COLUMNS, (asked, *row, weight * value), strict=True):
                     columns[key].append(part)
     asked_about = {*columns["feature"]}
-    bases = (weight * float(np.ravel(model._baseline_prediction)[0]) for model, _, weight in models)
+    bases = (
+        weight * float(np.ravel(model._baseline_prediction)[0]) for model, *_, weight in models
+    )
     return Ensemble(
         base=sum(bases, 0.0),
         roots=tuple(roots),

@@ -42,8 +42,8 @@ LAGS = lags_of(MOMENTS)
 
 def fit(**changes: Any) -> LearnedScoreFit:
     """Ask whether speed is above 3, and whether halved has fallen by more than 1 in 0.4 s."""
-    width = 3 + 2 * len(LAGS)
-    falls = 2 * len(LAGS)
+    width = 1 + len(LAGS)
+    falls = len(LAGS)
     ensemble = Ensemble(
         base=-1.0,
         roots=(0, 3),
@@ -102,7 +102,7 @@ def test_a_score_is_that_of_the_window_since_what_is_known(run: list[Any]) -> No
             for v in (None if gap is None else gap / 2, speed)
         )
         window = [*window, row][-MOMENTS - 1 :]
-        x = oracle.features(window, LAGS, True)
+        x = oracle.features(window, LAGS)
         value = seen.values[MODEL.signals.index("ahead")]
         assert value == oracle.score(fit().ensemble, x)
         assert MODEL.window("ahead", seen.past) == tuple(window)
@@ -114,7 +114,7 @@ def test_a_score_is_that_of_the_window_since_what_is_known(run: list[Any]) -> No
 def test_predicates_bins_and_formulas_may_use_the_score() -> None:
     assert MODEL.vocabulary.predicates == ("close", "grave", "ahead<0.1", "ahead<0.4")
     seen = MODEL.observe(Snapshot(1, (4.0, 5.0, False)), None)
-    x = oracle.features([(2.0, 5.0)], LAGS, True)
+    x = oracle.features([(2.0, 5.0)], LAGS)
     danger = oracle.score(fit().ensemble, x)
     assert danger is not None and 0.1 < danger < 0.4
     assert seen.observation.state is not None
@@ -166,7 +166,7 @@ def test_it_travels_to_other_processes_with_its_folds() -> None:
     there = pickle.loads(pickle.dumps(compiled(TEXT, fit(unseeing=unseeing)).abstraction))
     assert there.digest == MODEL.digest
     snapshot = Snapshot(1, (4.0, 5.0, False))
-    x = oracle.features([(2.0, 5.0)], LAGS, True)
+    x = oracle.features([(2.0, 5.0)], LAGS)
     for fold in (0, 1):
         seen = there.without({"ahead": fold}).observe(snapshot, None)
         slot = there.signals.index("ahead")

@@ -48,7 +48,7 @@ def cases(draw: st.DrawFn) -> tuple[int, int, Ensemble, tuple[tuple[float | None
     signals = draw(st.integers(1, 3))
     moments = draw(st.integers(0, 6))
     names = [f"s{i}" for i in range(signals)]
-    count = len(features_of(names, lags_of(moments), moments))
+    count = len(features_of(names, lags_of(moments)))
     row = st.tuples(*[values] * signals)
     window = tuple(draw(st.lists(row, min_size=1, max_size=moments + 1)))
     return signals, moments, draw(ensembles(count)), window
@@ -64,8 +64,8 @@ def test_evaluates_as_python_does_to_the_bit(
 ) -> None:
     signals, moments, ensemble, window = case
     lags = lags_of(moments)
-    trees = compiled_trees(signals, moments, lags, ensemble)
-    x = oracle.features(window, lags, moments > 0)
+    trees = compiled_trees(signals, lags, ensemble)
+    x = oracle.features(window, lags)
     assert same(trees.features(window), x)
     assert trees.score(window) == oracle.score(ensemble, x)
     assert trees.shares(window) == oracle.shares(ensemble, x, len(x) // signals)
@@ -76,9 +76,9 @@ def test_the_shares_of_the_signals_add_up_to_the_logit(
     case: tuple[int, int, Ensemble, tuple[tuple[float | None, ...], ...]],
 ) -> None:
     signals, moments, ensemble, window = case
-    trees = compiled_trees(signals, moments, lags_of(moments), ensemble)
+    trees = compiled_trees(signals, lags_of(moments), ensemble)
     shares = trees.shares(window)
-    x = oracle.features(window, lags_of(moments), moments > 0)
+    x = oracle.features(window, lags_of(moments))
     if shares is not None:
         assert sum(shares) == pytest.approx(oracle.logit(ensemble, x), abs=1e-9)
 
@@ -86,7 +86,7 @@ def test_the_shares_of_the_signals_add_up_to_the_logit(
 @given(st.floats(-40, 40))
 def test_the_probability_is_the_logistic_function_within_bounds(logit: float) -> None:
     ensemble = Ensemble(logit, (), (), (), (), (), (), (), (0,))
-    found = compiled_trees(1, 0, (), ensemble).score(((1.0,),))
+    found = compiled_trees(1, (), ensemble).score(((1.0,),))
     assert found is not None and 0 < found < 1
     held = min(max(logit, -30), 30)
     assert found == pytest.approx(1 / (1 + math.exp(-held)), rel=1e-15 * 8)
@@ -96,11 +96,11 @@ def test_a_value_that_the_fit_always_knew_is_needed() -> None:
     leaf = (-1, 0.0, -1, -1, 0)
     columns = list(zip((0, 1.0, 1, 2, 1), leaf, leaf, strict=True))
     ensemble = Ensemble(0.0, (0,), *columns, (0.0, -1.0, 1.0), (1, 0))  # type: ignore[arg-type]
-    trees = compiled_trees(2, 0, (), ensemble)
+    trees = compiled_trees(2, (), ensemble)
     assert trees.score(((None, 2.0),)) is None
     assert trees.score(((0.5, None),)) == oracle.probability(-1.0)
     forgiving = Ensemble(0.0, (0,), *columns, (0.0, -1.0, 1.0), (0, 0))  # type: ignore[arg-type]
-    trees = compiled_trees(2, 0, (), forgiving)
+    trees = compiled_trees(2, (), forgiving)
     assert trees.score(((None, 2.0),)) == oracle.probability(-1.0)
 
 
@@ -142,18 +142,18 @@ def test_what_does_not_fit_together_is_refused(change: dict[str, object]) -> Non
     assert problem is not None and problem[0] in change
     if "missing_left" not in change:
         with pytest.raises(ValueError):
-            compiled_trees(1, 0, (), wrong)
+            compiled_trees(1, (), wrong)
 
 
 @pytest.mark.parametrize("window", [(), ((1.0, 2.0),), ((1,),), ([1.0],), [(1.0,)], (("a",),)])
 def test_a_window_of_another_form_is_refused(window: object) -> None:
-    trees = compiled_trees(1, 2, (1, 2), None)
+    trees = compiled_trees(1, (1, 2), None)
     with pytest.raises(ValueError):
         trees.features(window)  # type: ignore[arg-type]
 
 
 def test_features_that_are_not_aligned_are_refused() -> None:
-    trees = compiled_trees(1, 0, (), Ensemble(0.0, (), (), (), (), (), (), (), (0,)))
+    trees = compiled_trees(1, (), Ensemble(0.0, (), (), (), (), (), (), (), (0,)))
     assert trees.judge(bytes(8)) == 0.5
     with pytest.raises(ValueError, match="aligned"):
         trees.judge(memoryview(bytes(9))[1:])
@@ -161,10 +161,10 @@ def test_features_that_are_not_aligned_are_refused() -> None:
 
 def test_more_lags_than_a_window_may_have_are_refused() -> None:
     with pytest.raises(ValueError, match="too many lags"):
-        compiled_trees(1, 0, [1] * 2**20, Ensemble(0.0, (), (), (), (), (), (), (), (0,)))
+        compiled_trees(1, [1] * 2**20, Ensemble(0.0, (), (), (), (), (), (), (), (0,)))
 
 
 def test_infinite_pushes_against_each_other_give_no_probability() -> None:
     lines = ((1e308, 0.0, -1e300, 1e300),) * 2
-    trees = compiled_trees(2, 0, (), Ensemble(0.0, (), (), (), (), (), (), (), (0, 0), lines))
+    trees = compiled_trees(2, (), Ensemble(0.0, (), (), (), (), (), (), (), (0, 0), lines))
     assert math.isnan(trees.score(((1e300, -1e300),)))

@@ -21,7 +21,6 @@ enum { SMALL = 512, FAR = 1 << 20 };
 typedef struct {
     PyObject_HEAD
     Py_ssize_t signals, lags, per_signal, features, nodes, trees;
-    int extremes;
     double base;
     int32_t *lag, *feature, *left, *right, *root;
     double *threshold, *value;
@@ -55,7 +54,7 @@ static double probability(double logit)
     return e / (1.0 + e);
 }
 
-/* ---- features: what each signal is and was, signal by signal ---- */
+/* ---- features: what each signal is and how it has changed, signal by signal ---- */
 
 /* A new reference to a value as windows hold it: a float within bounds, or None; NULL without an
  * exception for what is no number. */
@@ -129,21 +128,6 @@ static int read_rows(const Ensemble *self, PyObject *rows, double *table, Py_ssi
     return 0;
 }
 
-static void extremes(const double *values, Py_ssize_t count, double *highest, double *lowest)
-{
-    double high = values[0], low = values[0];
-    for (Py_ssize_t i = 1; i < count; i++) {
-        double v = values[i];
-        /* A NaN stays: what depends on an unknown moment is unknown. */
-        high = v > high || v != v ? v : high;
-        low = v < low || v != v ? v : low;
-        if (v != v)
-            break;
-    }
-    *highest = high;
-    *lowest = low;
-}
-
 static void describe(const Ensemble *self, const double *table, Py_ssize_t count, double *found)
 {
     for (Py_ssize_t s = 0; s < self->signals; s++) {
@@ -152,15 +136,7 @@ static void describe(const Ensemble *self, const double *table, Py_ssize_t count
         *found++ = now;
         for (Py_ssize_t i = 0; i < self->lags; i++) {
             Py_ssize_t at = count - 1 - self->lag[i];
-            *found++ = values[at < 0 ? 0 : at];
-        }
-        for (Py_ssize_t i = 0; i < self->lags; i++) {
-            Py_ssize_t at = count - 1 - self->lag[i];
             *found++ = now - values[at < 0 ? 0 : at];
-        }
-        if (self->extremes) {
-            extremes(values, count, found, found + 1);
-            found += 2;
         }
     }
 }
@@ -415,7 +391,7 @@ static int filled(Ensemble *self, PyObject **part)
     self->lags = self->trees = self->nodes = self->line_numbers = -1;
     if (!(self->lag = copied(part[0], 4, &self->lags, "lags")))
         return -1;
-    self->per_signal = 1 + 2 * self->lags + (self->extremes ? 2 : 0);
+    self->per_signal = 1 + self->lags;
     if (self->per_signal > FAR / self->signals) {
         PyErr_SetString(PyExc_ValueError, "too many lags");
         return -1;
@@ -443,10 +419,9 @@ static PyObject *Ensemble_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     (void)kwargs;
     PyObject *part[10];
     Py_ssize_t signals;
-    int with_extremes;
     double base;
-    if (!PyArg_ParseTuple(args, "npdOOOOOOOOOO", &signals, &with_extremes, &base, &part[0], &part[1],
-                          &part[2], &part[3], &part[4], &part[5], &part[6], &part[7], &part[8],
+    if (!PyArg_ParseTuple(args, "ndOOOOOOOOOO", &signals, &base, &part[0], &part[1], &part[2],
+                          &part[3], &part[4], &part[5], &part[6], &part[7], &part[8],
                           &part[9]))
         return NULL;
     if (signals < 1 || signals > FAR / 64) {
@@ -457,7 +432,6 @@ static PyObject *Ensemble_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     if (self == NULL)
         return NULL;
     self->signals = signals;
-    self->extremes = with_extremes;
     self->base = base;
     if (filled(self, part) < 0) {
         Py_DECREF(self);
@@ -479,7 +453,7 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot ensemble_slots[] = {
-    {Py_tp_doc, "Ensemble(signals, extremes, base, lags, roots, features, thresholds, left, right, "
+    {Py_tp_doc, "Ensemble(signals, base, lags, roots, features, thresholds, left, right, "
                 "missing_left, values, needed, line): arrays are bytes."},
     {Py_tp_new, (void *)Ensemble_new},
     {Py_tp_dealloc, (void *)Ensemble_dealloc},

@@ -4,7 +4,6 @@ class Ensemble:
     def __init__(
         self,
         signals: int,
-        extremes: bool,
         base: float,
         lags: bytes,
         roots: bytes,

@@ -23,18 +23,13 @@ def lags_of(moments: int) -> tuple[int, ...]:
     )
 
 
-def features_of(signals: Sequence[str], lags: Sequence[int], moments: int) -> list[str]:
+def features_of(signals: Sequence[str], lags: Sequence[int]) -> list[str]:
     """Return the names of the features, in their order.
 
-    Of each signal: its value; its values at the lags before; its changes since then; its highest
-    and lowest value in the history.
+    Of each signal: its value, and its changes since the lags before. Earlier values and extremes
+    beside them made the trees foresee less (evaluation/RESULTS.md).
     """
-    parts = [
-        "{}",
-        *(f"{{}} {lag} before" for lag in lags),
-        *(f"change of {{}} in {lag}" for lag in lags),
-    ]
-    parts += ["highest {}", "lowest {}"] if moments else []
+    parts = ["{}", *(f"change of {{}} in {lag}" for lag in lags)]
     return [part.format(signal) for signal in signals for part in parts]
 
 
@@ -175,7 +170,7 @@ class LearnedScoreFit:
     @property
     def features(self) -> list[str]:
         """Names of the features, in their order."""
-        return features_of(self.signals, self.lags, self.moments)
+        return features_of(self.signals, self.lags)
 
     @property
     def shares(self) -> dict[str, float]:

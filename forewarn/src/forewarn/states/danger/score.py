@@ -20,9 +20,7 @@ Row = tuple[float | None, ...]
 UNFITTED = "it is not fitted yet: `forewarn learn` does, and the model file keeps it"
 
 
-def compiled_trees(
-    signals: int, moments: int, lags: Sequence[int], ensemble: Ensemble | None
-) -> Trees:
+def compiled_trees(signals: int, lags: Sequence[int], ensemble: Ensemble | None) -> Trees:
     """Return trees that C evaluates; without an ensemble they only give features.
 
     Raises
@@ -37,13 +35,10 @@ def compiled_trees(
         from forewarn.states.danger._trees import Ensemble as Trees
     except ImportError as error:
         raise NotBuiltError("evaluation of trees") from error
-    none = Ensemble(
-        0.0, (), (), (), (), (), (), (), (0,) * len(features_of("x" * signals, lags, moments))
-    )
+    none = Ensemble(0.0, (), (), (), (), (), (), (), (0,) * len(features_of("x" * signals, lags)))
     found = none if ensemble is None else ensemble
     return Trees(
         signals,
-        moments > 0,
         found.base,
         array("i", lags).tobytes(),
         array("i", found.roots).tobytes(),
@@ -91,7 +86,7 @@ class Scoring:
         """What evaluates the window."""
         lags = lags_of(self.moments) if self.fit is None else self.fit.lags
         ensemble = None if self.fit is None else self.fit.ensemble
-        return compiled_trees(len(self.signals), self.moments, lags, ensemble)
+        return compiled_trees(len(self.signals), lags, ensemble)
 
     @property
     def row(self) -> Callable[[Sequence[Any]], Any]:
