@@ -55,11 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         demo.run()
     except (Exception, Interrupted) as error:
-        if signals.told:
+        if signals.signalled:
             for process in demo.processes:  # one was maybe about to be stopped
                 _stop(process)
             print("demo: interrupted; all that it started is stopped", file=sys.stderr)
-            return 128 + signals.told
+            return 128 + signals.signalled
         if not isinstance(error, DemoError):
             raise
         print(f"demo: error: {error}", file=sys.stderr)
@@ -71,7 +71,7 @@ class Signals:
     """Leaves by way of every `finally`, which stop the processes, and does so undisturbed."""
 
     def __init__(self) -> None:
-        self.told = 0
+        self.signalled = 0
         self._held = False
         for number in SIGNALS:
             signal.signal(number, self._interrupt)
@@ -79,7 +79,7 @@ class Signals:
     def _interrupt(self, number: int, frame: object) -> None:
         for one_signal in SIGNALS:
             signal.signal(one_signal, signal.SIG_IGN)
-        self.told = number
+        self.signalled = number
         if not self._held:
             raise Interrupted
 
@@ -95,7 +95,7 @@ class Signals:
             yield
         finally:
             self._held = False
-        if self.told:
+        if self.signalled:
             raise Interrupted
 
 
@@ -161,12 +161,12 @@ class Demo:
         with self._process(program, stdout=pipe, stderr=pipe, text=True) as process:
             output, errors = process.communicate()
         if process.returncode != 0:
-            told = " | ".join((errors.strip() or output.strip()).splitlines())
-            raise DemoError(f"`forewarn {arguments[0]}` failed: {told or 'it said nothing'}")
+            error = " | ".join((errors.strip() or output.strip()).splitlines())
+            raise DemoError(f"`forewarn {arguments[0]}` failed: {error or 'it said nothing'}")
         return output
 
     def _learn(self, training: Sequence[Path]) -> None:
-        told = self._forewarn(
+        output = self._forewarn(
             "learn",
             *training,
             "-c",
@@ -178,7 +178,7 @@ class Demo:
             "-j0",
             "-q",
         )
-        print(f"      {told.splitlines()[-1]}")
+        print(f"      {output.splitlines()[-1]}")
 
     def _watch(self, bag: Path) -> None:
         monitor = {
@@ -320,8 +320,8 @@ class Listener:
         while not self._subscription.get_publisher_count():
             self._check(watching, "the monitor", "monitor_node")
             if time.monotonic() > end:
-                told = self._last_error("monitor_node")
-                raise DemoError(f"the monitor did not start in {MEET:g} s: {told}")
+                error = self._last_error("monitor_node")
+                raise DemoError(f"the monitor did not start in {MEET:g} s: {error}")
             self._serve()
 
     def listen(self, playing: subprocess.Popen[bytes], watching: subprocess.Popen[bytes]) -> None:
@@ -373,8 +373,8 @@ class Listener:
             if foreseen and since is not None:
                 lead = min((tick - since) * self._period, risk.horizon)
             self._leads.append(lead)
-            told = "not foreseen" if lead is None else f"foreseen {lead:.1f} s before"
-            self._print(tick, f"[bold red]VIOLATION {name}[/]: {told}")
+            outcome = "not foreseen" if lead is None else f"foreseen {lead:.1f} s before"
+            self._print(tick, f"[bold red]VIOLATION {name}[/]: {outcome}")
         self._counted[name] = risk.violations
 
     def _print(self, tick: int, text: str) -> None:
@@ -383,8 +383,8 @@ class Listener:
     def summary(self) -> None:
         """Print how many violations were foreseen."""
         leads = sorted(lead for lead in self._leads if lead is not None)
-        told = f" by {leads[0]:.1f} to {leads[-1]:.1f} s" if leads else ""
-        foreseen = f"{len(leads)} of {len(self._leads)} violations foreseen{told}"
+        by = f" by {leads[0]:.1f} to {leads[-1]:.1f} s" if leads else ""
+        foreseen = f"{len(leads)} of {len(self._leads)} violations foreseen{by}"
         print(f"      {self._ticks} ticks; {foreseen}")
 
 

@@ -41,8 +41,10 @@ def build(environment: dict[str, str], copies: Path, site: Path) -> int:
     """Build the site and return mkdocs' exit code, which is 1 if a link leads nowhere."""
     gather(copies)
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
-    told = {"FOREWARN_PAGES": str(copies), "NO_MKDOCS_2_WARNING": "true"}
-    return subprocess.run(command, cwd=ROOT, env={**environment, **told}, check=False).returncode
+    settings = {"FOREWARN_PAGES": str(copies), "NO_MKDOCS_2_WARNING": "true"}
+    return subprocess.run(
+        command, cwd=ROOT, env={**environment, **settings}, check=False
+    ).returncode
 
 
 def gather(target: Path) -> None:

@@ -76,6 +76,6 @@ def _install(lock: Path, target: Path) -> None:
         if not result.returncode:
             (target / "complete").touch()
             return
-        said = [line for line in result.stderr.splitlines() if line.startswith("ERROR")]
-        reason = said[-1] if said else result.stderr[-300:]
+        errors = [line for line in result.stderr.splitlines() if line.startswith("ERROR")]
+        reason = errors[-1] if errors else result.stderr[-300:]
     raise NotInstalledError(reason)

@@ -53,9 +53,9 @@ def main() -> int:
 def run() -> list[tuple[float, str]]:
     """Run the demo and return its lines, each with the seconds after which it came."""
     command = [sys.executable, str(ROOT / "scripts" / "demo.py")]
-    told = {"FORCE_COLOR": "1", "COLUMNS": str(COLUMNS), "PYTHONUNBUFFERED": "1"}
+    settings = {"FORCE_COLOR": "1", "COLUMNS": str(COLUMNS), "PYTHONUNBUFFERED": "1"}
     begun = time.monotonic()
-    environment = {**os.environ, **told}
+    environment = {**os.environ, **settings}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as demo:
         assert demo.stdout is not None
         lines = [

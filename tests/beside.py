@@ -123,7 +123,7 @@ class Beside:
         self.weak = dict.fromkeys((end.name for end in self.ends), 0.0)
         self.well = dict.fromkeys((end.name for end in self.ends), 0.0)
         self.heard = -math.inf
-        self.unheeded: set[tuple[int, str]] = set()
+        self.unacknowledged: set[tuple[int, str]] = set()
         self.noticed = ""
         self.fails = self.unknown = False
         self.wrong: list[str] = []
@@ -174,8 +174,10 @@ class Beside:
             for alert in array.alerts
             if (alert.acted.sec or alert.acted.nanosec) and not alert.acknowledged_by
         }
-        self.demand(self.unheeded <= there, "an alert is forgotten that nobody has acknowledged")
-        self.unheeded = there
+        self.demand(
+            self.unacknowledged <= there, "an alert is forgotten that nobody has acknowledged"
+        )
+        self.unacknowledged = there
 
     # What happens
 
@@ -220,7 +222,7 @@ class Beside:
 
     def on_acknowledge(self, number: int) -> None:
         if self.lives.node is not None:
-            self.unheeded = set()
+            self.unacknowledged = set()
             self.lives.call("acknowledge", requester="anna")
             self.unknown |= self.noticed == "may still be in force"  # now it is up to her
             self.noticed = ""
@@ -260,7 +262,7 @@ class Beside:
             else:
                 path.unlink(missing_ok=True)
                 self.noticed = ""
-            self.unheeded, self.unknown = set(), True
+            self.unacknowledged, self.unknown = set(), True
             self.let_go()
         elif asked and self.file not in WITHOUT and file in WITHOUT:
             self.noticed = "may still be in force"
@@ -268,7 +270,7 @@ class Beside:
         if not journal and asked and gone & self.acting.keys():
             self.noticed = "no such property"
         self.acting = {k: v for k, v in self.acting.items() if k not in gone}
-        self.unheeded = {alert for alert in self.unheeded if alert[1] not in gone}
+        self.unacknowledged = {alert for alert in self.unacknowledged if alert[1] not in gone}
         self.weaker = True
         self.begin(file)
 

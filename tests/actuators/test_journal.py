@@ -434,7 +434,7 @@ def test_a_limit_outlasts_a_life_that_only_observes_and_is_taken_back_by_the_nex
         kill(process)
         given["mode"], tick = "observe", stepper.tick + 20
         with life(begin, probe.domain, tick, **given) as (process, between, watching):
-            between.wait_for_status("journal", "ERROR", "nobody takes it back")
+            between.wait_for_status("journal", "ERROR", "stay in force until you take it back")
             alert(watching, 2)
             kill(process)
         assert not planner.of("clear")
@@ -445,7 +445,7 @@ def test_a_limit_outlasts_a_life_that_only_observes_and_is_taken_back_by_the_nex
             planner.wait("in force", lambda m: m["sender"] == "")
             planner.wait("request")
             later.wait_for_status("journal", "OK")
-            assert "nobody takes it back" not in process.output
+            assert "stay in force until you take it back" not in process.output
             assert process.stop() == 0
 
 

@@ -95,7 +95,7 @@ def test_the_limit_of_another_is_given_back(live: Callable[..., Live]) -> None:
     assert probe.values("actuator nav2")["limit of others"] == "60 %"
     alert(stepper, 2)
     planner.wait("speed", lambda m: m["speed_limit"] == 1.25)
-    probe.wait_for_status("actuator nav2", "ERROR", "and nobody knows of what")
+    probe.wait_for_status("actuator nav2", "ERROR", "set actuators.nav2.max_speed")
     calm(stepper)
     speed = planner.wait("speed", lambda m: m["speed_limit"] != 1.25)
     assert (speed["percentage"], speed["speed_limit"]) == (True, 60.0)
@@ -165,7 +165,7 @@ def test_a_lock_is_told_at_every_tick_for_its_silence_locks(live: Callable[..., 
 def test_what_is_not_taken_up_becomes_an_error(live: Callable[..., Live]) -> None:
     probe, stepper, planner = live(NAV2, goals=1, without_server=True, refuse=True)
     alert(stepper, 2)
-    probe.wait_for_status("actuator nav2", "ERROR", "nobody subscribes to /speed_limit")
+    probe.wait_for_status("actuator nav2", "ERROR", "no node subscribes to /speed_limit")
     alert(stepper, 3)
     probe.wait_for_status("actuator nav2", "ERROR", "the cancellation was rejected")
     planner.tell(refuse=False, failing=True)

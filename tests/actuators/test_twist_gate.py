@@ -351,7 +351,7 @@ def test_a_first_intervention_that_the_middleware_refuses_stops_the_robot(
     [
         ([], ["/driver"], None, ""),
         ([], ["/driver", "/rosbag"], "/driver", ""),
-        ([], [], None, "nobody subscribes to /cmd"),
+        ([], [], None, "no node subscribes to /cmd"),
         ([], ["/rosbag"], "/driver", "/driver does not subscribe to /cmd"),
         (["/joy", "/gate"], ["/driver"], None, "/gate, /joy publishes /cmd as well"),
     ],

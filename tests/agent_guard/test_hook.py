@@ -124,7 +124,7 @@ def test_a_person_decides_and_what_is_not_understood_refuses(
 
 
 def test_without_anybody_to_ask_a_call_is_refused(guard: Guard) -> None:
-    assert "nobody answered" in attacked(guard).before("delete_all", {}).message
+    assert "no answer" in attacked(guard).before("delete_all", {}).message
 
 
 def test_what_a_person_edits_is_judged_again(guard: Guard) -> None:
@@ -284,7 +284,7 @@ def test_harmless_calls_in_between_do_not_begin_the_count_again(tmp_path: Path) 
 def test_the_count_begins_again_when_the_user_speaks(tmp_path: Path) -> None:
     run = attacked(Guard.open(written(tmp_path), attempts=1))
     assert run.before("send_money", {"to": "AC1234"}).decision.does == "reflect"
-    run.told("No, to AC1234")
+    run.add_user_message("No, to AC1234")
     assert run.before("send_money", {"to": "AC1234"}).decision.does == "pass"
 
 

@@ -227,7 +227,9 @@ def test_a_call_that_a_time_limit_ends_has_failed(run: GuardedRun) -> None:
 
 def test_who_is_asked_may_speak_to_the_run(guard: Guard) -> None:
     """It waited for itself, for ever."""
-    run = GuardedRun(guard, "thread", TASK, ask=lambda _: run.told("Delete all") or True)
+    run = GuardedRun(
+        guard, "thread", TASK, ask=lambda _: run.add_user_message("Delete all") or True
+    )
     assert run.before("delete_all", {}).call is not None
     assert run.memory["standing"]["known"][1] == f"{TASK}\nDelete all"
 
@@ -267,7 +269,7 @@ def test_a_call_is_judged_by_what_is_known_once_a_person_has_answered(
     guard = Guard.open(written(tmp_path, text))
 
     def ask(_: object) -> bool:
-        run.told("or to AC1234")  # now nothing is against it
+        run.add_user_message("or to AC1234")  # now nothing is against it
         return answer
 
     run = GuardedRun(guard, "thread", TASK, ask=ask)
@@ -286,7 +288,7 @@ def test_a_call_is_judged_by_what_is_known_once_a_person_has_answered(
 def test_who_is_told_of_a_decision_cannot_wait_for_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    guard = Guard.open(written(tmp_path), on_decision=lambda _: run.told("more"))
+    guard = Guard.open(written(tmp_path), on_decision=lambda _: run.add_user_message("more"))
     run = GuardedRun(guard, "thread", TASK)
     assert run.before("read_file", {"path": "x"}).call is None
     assert "a decision about a call of this run is being made" in caplog.text

@@ -84,7 +84,7 @@ def test_a_result_is_judged_alike_in_any_shape(guard: Guard, text: str, nest: li
     run.after(shaped(text, nest))
     assert run.before("send_money", {"to": "AC1234"}).decision.rule == "no_foreign_payee"
     # What the user says in any shape is said.
-    run.told({"said": shaped(text, nest)})
+    run.add_user_message({"said": shaped(text, nest)})
     assert run.before("send_money", {"to": "AC1234"}).call is not None
     assert run.before("send_money", {"to": "DE77"}).call is not None
 

@@ -177,5 +177,5 @@ def test_apollo_in_another_domain_is_explained(
         idle.problem, idle.topology = "", event.channels
         _, level, text, _ = connection(idle)
     assert level == Severity.WARN
-    assert f"nobody publishes any of the channels in domain {domain} at 127.0.0.1" in text
+    assert f"no node publishes any of the channels in domain {domain} at 127.0.0.1" in text
     assert "CYBER_DOMAIN_ID" in text and "CYBER_IP" in text

@@ -131,7 +131,7 @@ def test_what_comes_while_the_bridge_runs_is_nothing_special() -> None:
     assert bridge.written == [STOP, RESUME]
     assert bridge.relay.remark == ""
     assert bridge.log.lines == []  # nothing is held up by words
-    bridge.relay.tell()
+    bridge.relay.log_changes()
     assert bridge.log.lines == [
         "info: STOP: red_light: 0.8",
         "info: RESUME_CRUISE: no property alerts any more",
@@ -194,11 +194,11 @@ def test_stopping_the_bridge_names_what_stays_in_force() -> None:
 def test_a_service_that_nobody_answers_is_called_again_and_told() -> None:
     bridge = Bridge(None, way="action")
     bridge.relay.intervene(STOPPING, NOW)
-    bridge.relay.answered(WAYS["action"].target, "nobody answers")
+    bridge.relay.answered(WAYS["action"].target, "no node answers")
     bridge.relay.update(NOW + 1)
     assert bridge.written == [5, 5]
-    bridge.relay.answered(WAYS["action"].target, "nobody answers")
-    assert bridge.relay.remark == "nobody answers"
+    bridge.relay.answered(WAYS["action"].target, "no node answers")
+    assert bridge.relay.remark == "no node answers"
     bridge.relay.update(NOW + 2)
     bridge.relay.answered(WAYS["action"].target, "")
     assert bridge.relay.remark == ""
@@ -214,7 +214,7 @@ def test_a_damaged_journal_is_kept_and_named_for_the_life_of_the_bridge(journal:
     bridge.relay.intervene(STOPPING, NOW)
     assert bridge.written == [STOP]
     assert bridge.relay.lost
-    assert "nobody ends it" in bridge.relay.remark
+    assert "end the command" in bridge.relay.remark
     assert journal.with_name("journal.json.damaged-1").read_bytes() == torn
     assert not Bridge(journal).relay.lost
 

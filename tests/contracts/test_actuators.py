@@ -215,7 +215,7 @@ class TestNav2(NodeActuatorContract):
         self.now += 2.0
         status = self.actuator.status(self.now)
         assert status.level == Severity.ERROR
-        assert "10 % on /speed_limit, and nobody knows of what" in status.message
+        assert "10 % on /speed_limit; set actuators.nav2.max_speed" in status.message
         self.board.publish(self.spec.speed_limit_topic, other(0.0, True))  # that is no limit
         self.actuator.poll(self.now)
         assert self.actuator.status(self.now).level == Severity.OK

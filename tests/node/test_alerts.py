@@ -44,7 +44,7 @@ def test_an_alert_lives_until_somebody_has_taken_note_of_it(world: Path) -> None
         assert first is not None
         assert from_time(first.acted) == acted_ns
         assert (first.intervention, first.acknowledged_by) == (1, "")
-        probe.wait_for_status("alerts", "OK", f"nobody has acknowledged: {first.id} brake")
+        probe.wait_for_status("alerts", "OK", f"1 unacknowledged: {first.id} brake")
         stepper.step(speed=0.0, distance=5.0)
         released = {"properties": ["brake"], "requester": "bob", "reason": "it stands"}
         assert probe.call(Release, "release", **released).success
@@ -53,7 +53,7 @@ def test_an_alert_lives_until_somebody_has_taken_note_of_it(world: Path) -> None
         over = newest()
         assert over is not None
         assert over.end_reason == "released by bob: it stands"
-        probe.wait_for_status("alerts", "OK", "nobody has acknowledged")
+        probe.wait_for_status("alerts", "OK", "unacknowledged")
         asked = {"properties": ["brake"], "unacknowledged": True}
         listed = probe.call(ListAlerts, "list_alerts", **asked)
         assert [one.id for one in listed.alerts] == [first.id]
@@ -68,7 +68,7 @@ def test_an_alert_lives_until_somebody_has_taken_note_of_it(world: Path) -> None
         assert known is not None
         assert known.note == "a curtain"
         assert probe.call(ListAlerts, "list_alerts", **asked).alerts == []
-        probe.wait_for_status("alerts", "OK", "none that nobody has acknowledged")
+        probe.wait_for_status("alerts", "OK", "all acknowledged")
         assert {"event": "acknowledge", "alerts": [first.id]}.items() <= probe.events[-1].items()
         assert "acknowledged (by anna: a curtain): alert" in process.output
 
@@ -123,7 +123,7 @@ def test_what_nobody_acknowledged_outlives_kills_jumps_resets_and_other_files(
                 (first, Alert.ENDED),
                 (second, Alert.ENDED),
             ]
-            assert "nobody knows where it stood" in listed[-1].end_reason
+            assert "without a memory of its former state" in listed[-1].end_reason
             assert "not recalled" in process.output
             heard = {"alerts": [first], "requester": "anna"}
             assert probe.call(Acknowledge, "acknowledge", **heard).success
@@ -139,7 +139,7 @@ def test_what_nobody_acknowledged_outlives_kills_jumps_resets_and_other_files(
             last.begin(stepper.tick)
             last.step(speed=1.0, distance=30.0)
             assert second not in numbers(probe)
-            assert f"alert {second} of brake, which nobody has acknowledged" in process.output
+            assert f"unacknowledged alert {second} of brake is dropped" in process.output
             assert f"alert {first} of" not in process.output, "anna knows of it"
 
 

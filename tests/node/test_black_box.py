@@ -93,7 +93,7 @@ def test_a_file_holds_all_that_lies_about_the_moment(world: Path, tmp_path: Path
         stepper.steps(15, speed=0.0, distance=5.0)
         (path,) = wait_for_files(probe, tmp_path, 1)
         probe.wait_for_status("black box", "OK", "waiting for a trigger")
-        assert probe.values("black box")["nobody publishes"] == "/nothing"
+        assert probe.values("black box")["without publisher"] == "/nothing"
         published = {risk.risks[0].tick: risk for risk in probe.risks}
         assert "at most 512 MB of messages in memory" in process.output
     with open_recording(path) as recording:

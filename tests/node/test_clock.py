@@ -41,7 +41,7 @@ def counted(stepper: Stepper, name: str) -> int:
 def test_nothing_is_evaluated_before_the_clock_speaks(start: Start, probe: Probe) -> None:
     process = start(use_sim_time=True)
     probe.wait_for_status("timing", "WARN", "waiting for the clock")
-    told = "use_sim_time is true, and nobody publishes /clock: no ticks"
+    told = "use_sim_time is true, and no node publishes /clock: no ticks"
     probe.wait(lambda: told in process.output, "a word about the clock")
     assert not probe.risks
     stepper = Stepper(probe)

@@ -105,7 +105,7 @@ def test_ticks_that_come_no_more_are_an_error_until_they_do(
     assert node._ticker is not None
     node._ticker._timer.cancel()
     for name in ("timing", "node", "intervention"):
-        probe.wait_for_status(name, "ERROR", "nobody has looked for")
+        probe.wait_for_status(name, "ERROR", "no tick was looked for")
     assert node._failure()
     node._ticker._timer.reset()
     for name in ("timing", "node", "intervention"):

@@ -68,12 +68,12 @@ def test_a_topic_that_nobody_publishes_is_an_error_once_the_start_is_over(
     stepper = Stepper(probe)
     stepper.begin()
     stepper.steps(9)
-    probe.wait_for_status(f"input {DISTANCE}", "WARN", "nobody publishes it")
+    probe.wait_for_status(f"input {DISTANCE}", "WARN", "no node publishes it")
     stepper.steps(3)
-    probe.wait_for_status(f"input {DISTANCE}", "ERROR", "nobody publishes it")
+    probe.wait_for_status(f"input {DISTANCE}", "ERROR", "no node publishes it")
     assert probe.values(f"input {DISTANCE}")["messages"] == "0"
     probe.wait_for_status("signals", "WARN", "unknown: speed, distance")
-    told = "nobody publishes /world/odometry, /world/distance: "
+    told = "no node publishes /world/odometry, /world/distance: "
     probe.wait(lambda: told in process.output, "all topics without a publisher, in one line")
 
 
@@ -169,7 +169,7 @@ def test_told_arrivals_count_between_the_last_tick_and_the_clock_alone(
     probe, stepper = running
     stepper.step(speed=2.0, distance=20.0)
     stepper.report()
-    ignored = int(probe.values("timing")["told arrivals ignored"])
+    ignored = int(probe.values("timing")["arrivals of the player ignored"])
 
     def age(*offsets_ns: int) -> float:
         """Return the age of the last of some messages at the tick at which it is stale."""
@@ -184,14 +184,14 @@ def test_told_arrivals_count_between_the_last_tick_and_the_clock_alone(
     assert age(-60_000_000, -30_000_000) == pytest.approx(0.53, abs=1e-12)
     assert age(-1) == pytest.approx(0.500000001, abs=1e-12)
     stepper.report()
-    assert int(probe.values("timing")["told arrivals ignored"]) == ignored
+    assert int(probe.values("timing")["arrivals of the player ignored"]) == ignored
     now_ns = stepper.grid.time_ns(stepper.tick)
     stepper.tell_arrivals(Arrivals(topics=[ODOMETRY, DISTANCE], times_ns=[now_ns, now_ns - 5]))
     assert of(stepper.step(distance=20.0), "brake").stale_signals == ["speed"], "nothing came"
     for impossible in (1, -100_000_000):
         assert age(impossible) == pytest.approx(0.6 - 1e-9, abs=1e-12)
     stepper.report()
-    assert int(probe.values("timing")["told arrivals ignored"]) == ignored + 2
+    assert int(probe.values("timing")["arrivals of the player ignored"]) == ignored + 2
 
 
 def test_signals_supplied_by_name(start: Start, probe: Probe, world: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from forewarn.models.counts import Provenance
 from forewarn.models.file import load_model, save_model
 from forewarn.monitoring.live_session import LiveSession
 from forewarn_ros.lifecycle import make_executor
-from monitor_node.apart import MEGABYTE
+from monitor_node.model_subprocess import MEGABYTE
 from monitor_node.node import MonitorNode
 
 pytestmark = pytest.mark.ros

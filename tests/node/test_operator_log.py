@@ -54,11 +54,11 @@ def asked(action: str, number: int = 1, reason: str = "why", *, active: bool = T
 
 
 def test_an_intervention_is_told_when_it_begins_changes_and_ends(log: Log) -> None:
-    teller = OperatorLog(log)
+    operator_log = OperatorLog(log)
     for action in ("WARN", "WARN", "COMFORTABLE_STOP", "COMFORTABLE_STOP", NO_ACTION):
-        teller.tell(outcome(request=asked(action)))
-    teller.tell(outcome())
-    teller.tell(outcome(request=asked("WARN", 2, active=False)))
+        operator_log.log(outcome(request=asked(action)))
+    operator_log.log(outcome())
+    operator_log.log(outcome(request=asked("WARN", 2, active=False)))
     assert log.lines == [
         "warning intervention 1: WARN: why",
         "warning intervention 1: COMFORTABLE_STOP: why",
@@ -73,10 +73,10 @@ def test_nothing_is_over_that_never_began(log: Log) -> None:
 
 
 def test_every_breach_is_told_once(log: Log) -> None:
-    teller = OperatorLog(log)
+    operator_log = OperatorLog(log)
     for violated in (["brake"], [], ["brake", "red_light"]):
-        teller.tell(outcome(*violated))
-        teller.tell(outcome(*violated, counted=False))  # the automaton has started again
+        operator_log.log(outcome(*violated))
+        operator_log.log(outcome(*violated, counted=False))  # the automaton has started again
     assert log.lines == [
         "warning brake: violated",
         "warning brake: violated",

@@ -43,9 +43,9 @@ def run(pacer: Pacer, now: int, system: int | None = None) -> list[int]:
     return due
 
 
-def arrival(pacer: Pacer, received_ns: int, told_ns: int | None = None) -> int | None:
+def arrival(pacer: Pacer, received_ns: int, player_ns: int | None = None) -> int | None:
     """Return when a message counts as arrived that was taken before the clock was set back."""
-    return pacer.arrival_ns(received_ns, LAST, told_ns)
+    return pacer.arrival_ns(received_ns, LAST, player_ns)
 
 
 # Jumps

@@ -33,7 +33,7 @@ def test_a_tree_grows_beside_the_monitor_and_is_taken_into_use_whole(
             stepper.step(speed=2.0, distance=5.0 if number % 2 else 20.0)
         probe.wait(model.exists, "a model of the tree that was grown", 90.0)
         stepper.steps(2, speed=2.0, distance=5.0)
-        assert "the tree was grown anew from" in process.output
+        assert "the tree was grown again from" in process.output
         assert f"config:={grown} model:={model}" in process.output
         refused = probe.call(LoadModel, "load_model", path=str(model))
         assert not refused.success and "abstraction" in refused.message

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.ros
 @pytest.mark.parametrize(
     ("variables", "level", "told"),
     [
-        ({}, Severity.OK, "off: whoever is on the network"),
-        ({ENABLE: "false"}, Severity.OK, "off: whoever"),
+        ({}, Severity.OK, "off: anyone on the network"),
+        ({ENABLE: "false"}, Severity.OK, "off: anyone"),
         ({ENABLE: "1"}, Severity.WARN, "off, for ROS_SECURITY_ENABLE is '1' (accepted: true)"),
         ({ENABLE: "True", STRATEGY: "Enforce"}, Severity.WARN, "off, for ROS_SECURITY_ENABLE"),
         ({ENABLE: "true", STRATEGY: "Enforce"}, Severity.OK, "on, and enforced"),

@@ -152,7 +152,7 @@ def test_a_signal_raises_only_where_it_may(interrupt: Interrupt, number: signal.
     with interrupt.raising():
         pass
     os.kill(os.getpid(), number)
-    assert interrupt.told
+    assert interrupt.signalled
     with pytest.raises(KeyboardInterrupt):
         interrupt.check()
     with pytest.raises(KeyboardInterrupt), interrupt.raising():

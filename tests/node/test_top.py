@@ -124,7 +124,7 @@ def alert(stepper: Stepper) -> None:
 def test_risks_alerts_and_keys_in_eighty_columns(world: Path) -> None:
     """The monitor is killed and comes back meanwhile, and the window changes its size."""
     with free_domain() as domain, terminal(domain) as top:
-        top.wait("nobody publishes its risk: waiting")
+        top.wait("no node publishes its risk: waiting")
         probe = Probe(domain)
         parameters = monitor_parameters(world, use_sim_time=True)
         with Process("main", domain, parameters) as process:
@@ -132,7 +132,7 @@ def test_risks_alerts_and_keys_in_eighty_columns(world: Path) -> None:
             stepper.begin()
             stepper.step(speed=1.0, distance=30.0)
             lines = top.wait("> brake")
-            assert "no alert that nobody has acknowledged" in "\n".join(lines)
+            assert "no unacknowledged alert" in "\n".join(lines)
             assert len(lines) == 24
             assert all(len(line) <= 80 for line in lines)
             alert(stepper)
@@ -169,7 +169,7 @@ def test_risks_alerts_and_keys_in_eighty_columns(world: Path) -> None:
             top.wait("> no_collision")
             process.process.kill()
             process.wait()
-        top.wait("nobody publishes its risk: waiting")
+        top.wait("no node publishes its risk: waiting")
         probe.close()
         probe = Probe(domain)
         with Process("main", domain, parameters):
@@ -188,7 +188,7 @@ def test_a_signal_leaves_the_terminal_as_it_was(number: int, tmp_path: Path) -> 
     file.write_text("/top: {ros__parameters: {mute: 9.0}}\n")
     words = ("--ros-args", "--params-file", str(file))
     with free_domain() as domain, terminal(domain, *words, NO_COLOR="1") as top:
-        top.wait("nobody publishes its risk")
+        top.wait("no node publishes its risk")
         assert f"{file}: no parameters for this node, /monitor_top: what it" in top.written
         drawn = top.written.partition("\x1b[?1049h")[2]
         assert HOME in drawn

@@ -84,7 +84,7 @@ def test_what_a_life_that_does_not_act_leaves_in_force_is_an_error_and_kept(tmp_
     for tick in (2, 3):  # it only observes, and so does the one after it
         observing = Journal(path, 60.0)
         assert observing.status().level == 2
-        assert observing.status().message.count("asked for by autoware may still be") == 1
+        assert observing.status().message.count("asked for something by autoware") == 1
         observing.write(idle(tick), [])
     acting = Journal(path, 60.0, ["autoware"])
     assert acting.left is not None
@@ -296,7 +296,8 @@ def test_a_first_life_recalls_nothing(tmp_path: Path) -> None:
         ([], ""),
         (
             ["nav2", "twist"],
-            ", and if it limited or stopped the robot by nav2 or twist, nobody takes that back",
+            ", and if it limited or stopped the robot by nav2 or twist, that stays until you take "
+            "it back",
         ),
     ],
 )

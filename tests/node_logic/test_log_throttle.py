@@ -47,7 +47,7 @@ def test_the_same_line_is_not_said_twice_in_five_seconds_and_the_past_is_forgott
     for number in range(3000):
         throttle.take(f"{number} late", 11.0)
     assert len(found) == 3003
-    assert len(throttle._said) <= 1000
+    assert len(throttle._logged_at) <= 1000
 
 
 def test_lines_that_differ_in_decimals_are_the_same() -> None:
@@ -65,18 +65,18 @@ def test_all_that_a_monitor_lacks_is_told_and_what_was_told_before_is_not() -> N
     for now in range(7):
         reminders.take(float(now), ["/a"], [], ["known", "/b: its stamps are 0"], started=False)
     assert [line.partition(":")[0] for line in found] == [
-        "/b", "nobody publishes /a", without_clock([], started=False).partition(":")[0],
+        "/b", "no node publishes /a", without_clock([], started=False).partition(":")[0],
     ]  # fmt: skip
 
 
 def test_a_clock_that_does_not_come() -> None:
     assert without_clock(None, started=False) == ""
     assert without_clock(["/gazebo"], started=True) == ""
-    assert "use_sim_time is true, and nobody publishes /clock" in without_clock([], started=False)
-    assert "nobody publishes /clock" in without_clock([], started=True)
+    assert "use_sim_time is true, and no node publishes /clock" in without_clock([], started=False)
+    assert "no node publishes /clock" in without_clock([], started=True)
     assert "which /gazebo publishes" in without_clock(["/gazebo"], started=False)
 
 
 def test_topics_without_a_publisher_are_one_line() -> None:
     assert without_publishers([]) == ""
-    assert without_publishers(["/a", "/b"]).startswith("nobody publishes /a, /b: ")
+    assert without_publishers(["/a", "/b"]).startswith("no node publishes /a, /b: ")

@@ -319,7 +319,7 @@ def test_nobody_speaks_in_the_name_of_another() -> None:
     told.tick(10.1, writer=b"right", **STOP)
     told.tick(10.2, writer=b"wrong", sequence=100)
     assert told.action(10.2) == "COMFORTABLE_STOP"
-    assert told.reason(10.2) == "somebody else speaks in the name of the monitor"
+    assert told.reason(10.2) == "another node publishes in the name of the monitor"
     for k in range(8):
         told.tick(10.3 + 0.1 * k, writer=b"right", **STOP)
     assert told.reason(11.0) == "asked for by the monitor"
@@ -341,7 +341,7 @@ def test_a_forged_number_does_not_keep_the_robot_for_ever(told: Told) -> None:
     told.watchdog.publishers(1, 11.0)
     told.tick(11.0, **STOP)
     assert told.action(11.0) == "COMFORTABLE_STOP"
-    assert told.reason(11.0) == "the monitor's numbers fall: somebody has spoken in its name"
+    assert told.reason(11.0) == "the monitor's numbers fall: another node has published in its name"
     for k in range(1, 7):
         told.tick(11.0 + 0.1 * k, **STOP)
     assert told.reason(11.6) == "asked for by the monitor"

@@ -34,7 +34,7 @@ class Proposal(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What is to become of a proposed call.
+    """The decision about a proposed call.
 
     Attributes
     ----------
@@ -111,9 +111,9 @@ class Decision(NamedTuple):
 
     @property
     def message(self) -> str:
-        """Return what the model is told in place of the result of a call that is not made.
+        """Return the message to the model in place of the result of a call that is not made.
 
-        It quotes no argument and no result: these may hold instructions of somebody else.
+        It quotes no argument and no result: these may hold instructions of a third party.
         """
         tool = plain(self.proposal.tool, LONGEST_NAME)
         parts = [f"Not done: the call of {tool!r} was stopped before it was made."]
@@ -184,8 +184,8 @@ def by_shield(tools: Mapping[str, Arguments]) -> Replace:
     Parameters
     ----------
     tools : mapping of str to mapping or callable
-        Tools that may be called so, with their arguments, or what makes them of the decision.
-        Where another one is recommended, or none is, the model is told.
+        Tools that may be called so, with their arguments, or a function from decision to arguments.
+        Where another tool is recommended, or none, the model gets a message.
     """
 
     def replace(decision: Decision) -> Proposal | None:

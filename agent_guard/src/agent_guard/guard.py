@@ -1,7 +1,7 @@
 """The guard: a decision about each call of a tool before it is made. No framework is known here.
 
 What a guard remembers of a run is a value, `RunState`, which `dump` turns into plain data. Deciding
-changes nothing: whoever calls keeps the state that came of it, once the call was made or not.
+changes nothing: the caller keeps the state that came of it, once the call was made or not.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Guard:
     Attributes
     ----------
     judge : Judge or None
-        The rules; None if they could not be had and `options.on_failure` is ``pass``.
+        The rules; None if they cannot be loaded and `options.on_failure` is ``pass``.
     options : Options
         See there.
     record : StepRecord or None
@@ -87,7 +87,7 @@ class Guard:
         Raises
         ------
         ForewarnError
-            If file and model cannot be had or do not fit, unless calls pass ``on_failure``: then
+            If file and model cannot be loaded or do not fit, unless calls pass ``on_failure``: then
             every decision says why nothing is judged.
         """
         chosen = Options(**options)
@@ -113,18 +113,18 @@ class Guard:
         """Return what is remembered of a run before its first call."""
         return RunState(None if self.judge is None else self.judge.start())
 
-    def told(self, state: RunState, said: object) -> RunState:
-        """Return what is remembered once the user has said more: a text, or content blocks."""
+    def add_user_message(self, state: RunState, message: object) -> RunState:
+        """Return the state after a message of the user: a text, or content blocks."""
         if state.standing is None:
             return state
-        progress = state.standing.progress.told(text_of(split(said)[0]))
+        progress = state.standing.progress.with_user_message(text_of(split(message)[0]))
         return state._replace(standing=state.standing._replace(progress=progress))
 
-    def heard(self, state: RunState, said: Iterable[tuple[str, object]]) -> RunState:
-        """Return what is remembered once the user has said more, in messages that have names."""
-        for name, text in said:
+    def heard(self, state: RunState, messages: Iterable[tuple[str, object]]) -> RunState:
+        """Return the state after named messages of the user; known names change nothing."""
+        for name, text in messages:
             if name not in state.heard:
-                state = self.told(state, text)._replace(heard=(*state.heard, name))
+                state = self.add_user_message(state, text)._replace(heard=(*state.heard, name))
         return state
 
     def decide(
@@ -190,7 +190,7 @@ class Guard:
             told = {**context, **known}
             found = self._deadline.run(self.judge.close, state.standing, run, told)
         except Exception as error:
-            log.error("run %s: its end could not be judged: %s", plain(run, 80), _said(error))
+            log.error("run %s: its end could not be judged: %s", plain(run, 80), _error_text(error))
             return None
         step = state.standing.progress.step
         decision = _decision(self.judge, run, step, Proposal("", {}), found)
@@ -207,7 +207,7 @@ class Guard:
     ) -> Settled:
         """Do what was decided, as far as it is a matter of the guard, and tell it.
 
-        Whoever makes the call records its step, by `write`.
+        The caller records the step of the call it makes, by `write`.
 
         Parameters
         ----------
@@ -223,8 +223,8 @@ class Guard:
         settled = self._settled(state, judged, answer, context)
         decision = settled.decision
         if decision.failure or decision.rules or decision.unknown:
-            told = decision.active or decision.failure or decision.unknown
-            level = logging.WARNING if told else logging.INFO
+            notable = decision.active or decision.failure or decision.unknown
+            level = logging.WARNING if notable else logging.INFO
             log.log(level, "%s", describe(decision, settled.call is not None))
         if self.options.on_decision is None:
             return settled
@@ -235,8 +235,10 @@ class Guard:
         return settled
 
     def _untold(self, state: RunState, settled: Settled, error: Exception) -> Settled:
-        """Return what becomes of a call if nobody could be told; what was refused stays so."""
-        log.error("run %s: `on_decision` failed: %s", plain(settled.decision.run, 80), _said(error))
+        """Return what becomes of a call if `on_decision` failed; a refused one stays refused."""
+        log.error(
+            "run %s: `on_decision` failed: %s", plain(settled.decision.run, 80), _error_text(error)
+        )
         if settled.call is None or self.options.on_failure == "pass":
             return settled
         decision = settled.decision
@@ -278,7 +280,7 @@ class Guard:
                 standing = self.judge.load(standing)
             return RunState(standing, data["refused"], data["stopped"], tuple(data["heard"]))
         except (ForewarnError, KeyError, TypeError, ValueError) as error:
-            log.error("what is remembered of a run cannot be used: %s", _said(error))
+            log.error("what is remembered of a run cannot be used: %s", _error_text(error))
             stopped = data.get("stopped") if isinstance(data, Mapping) else ""
             return RunState(None, stopped=stopped if isinstance(stopped, str) else "")
 
@@ -352,7 +354,7 @@ class Guard:
     def _replaced(
         self, standing: RuleState, decision: Decision, found: Judgement, context: Mapping[str, Any]
     ) -> tuple[Decision, Judgement]:
-        """Look for a call to make instead; where there is none that passes, the model is told."""
+        """Look for a call to make instead; where none passes, the model gets a message."""
         assert self.judge is not None
         other = None if self.options.replace is None else self.options.replace(decision)
         reason = f"{decision.reason}; no other call is known"
@@ -367,13 +369,13 @@ class Guard:
         return decision._replace(action=REPLAN, reason=reason), found
 
     def _harder(self, decision: Decision, state: RunState) -> Decision:
-        """Return what is asked for once the model was told often enough."""
+        """Return the decision once the model was refused often enough."""
         if decision.does != "reflect":
             return decision
         attempt, attempts = state.refused + 1, self.options.attempts
         if attempt <= attempts:
             return decision._replace(attempt=attempt, attempts=attempts)
-        reason = f"{decision.reason}; the model was told {attempts} times"
+        reason = f"{decision.reason}; the model was refused {attempts} times"
         return decision._replace(action=self.options.then, reason=reason)
 
     def failed(self, state: RunState, run: str, proposal: Proposal, error: Exception) -> JudgedCall:
@@ -386,7 +388,7 @@ class Guard:
             proposal,
             action=REPLAN,
             active=blocks,
-            failure=_said(error),
+            failure=_error_text(error),
         )
         decision = _still_stopped(decision) if state.stopped else self._harder(decision, state)
         made = state
@@ -403,7 +405,7 @@ def call_of(proposal: Proposal) -> Call:
         raise GuardError(f"{proposal.tool!r} names no tool", accepted="a text")
     try:
         call = Call.of(proposal.tool, proposal.arguments, strict=True)
-    except ValueError as error:  # whoever makes the call may read it otherwise
+    except ValueError as error:  # the caller may read it otherwise
         raise GuardError(
             f"the text of the arguments {error}",
             accepted="JSON in which no key comes twice; a text as {'input': ...}",
@@ -446,5 +448,5 @@ def _made(judged: JudgedCall, call: Proposal | None) -> Settled:
     return Settled(call, judged.made, "", judged.decision, judged.values)
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return plain(f"{type(error).__name__}: {error}", 500)

@@ -34,8 +34,8 @@ class GuardedRun:
     context : mapping
         Values of other signals that the monitor file names.
     ask : callable, optional
-        Asks a person: from a question as plain data to an answer. Without it, what is to be asked
-        is refused. Other calls of the run go on meanwhile; what is known by then counts.
+        Asks a person: from a question as plain data to an answer. Without it, calls that need a
+        person are refused. Other calls of the run go on meanwhile; what is known by then counts.
     """
 
     def __init__(
@@ -56,17 +56,17 @@ class GuardedRun:
         self._places: dict[str, int | None] = {} if memory is None else dict(memory.get(PLACES, {}))
         self._lock = _Alone()
         if task:
-            self.told(task)
+            self.add_user_message(task)
 
     @property
     def memory(self) -> dict[str, Any]:
         """All that is remembered of the run, as plain data that goes through JSON."""
         return {**self.guard.dump(self._state), PLACES: dict(self._places)}
 
-    def told(self, said: object) -> None:
+    def add_user_message(self, message: object) -> None:
         """Take note of what the user says, a text or content blocks: the task, or more of it."""
         with self._lock:
-            self._state = self.guard.told(self._state, said)._replace(refused=0)
+            self._state = self.guard.add_user_message(self._state, message)._replace(refused=0)
 
     def before(self, tool: str, arguments: Mapping[str, Any] | str, call: str = "") -> Settled:
         """Decide about a call, before it is made.
@@ -90,7 +90,7 @@ class GuardedRun:
         found = self.attempt(proposal, asks=self._ask is not None)
         while isinstance(found, Decision):
             assert self._ask is not None
-            # Whoever is asked may speak to the run, or wait for one of its other calls.
+            # The person may speak to the run, or wait for one of its other calls.
             found = self.attempt(proposal, found, self._ask(question(found)))
         return found
 
@@ -112,7 +112,7 @@ class GuardedRun:
         *,
         asks: bool = True,
     ) -> Settled | Decision:
-        """Decide about a call, as `before` does, where whoever calls asks the person.
+        """Decide about a call, as `before` does, where the caller asks the person.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class GuardedRun:
         answer : object
             The answer: see `answers.ACCEPTED`.
         asks : bool
-            Whether somebody can be asked; if not, what is to be asked is refused.
+            Whether a person can be asked; if not, calls that need one are refused.
 
         Returns
         -------
@@ -132,7 +132,7 @@ class GuardedRun:
             state = self._state
             judged = self.guard.decide(state, self.name, proposal, self.context)
             if asked is not None and judged.decision.does in ("pass", "warn", "replace"):
-                judged = judged._replace(decision=asked)  # what a person has said of it counts
+                judged = judged._replace(decision=asked)  # the person's answer counts
             decision = judged.decision
             if decision.does == "ask" and asks and not _same(decision, asked):
                 return decision
@@ -153,14 +153,14 @@ class GuardedRun:
         failed : bool, optional
             Whether it failed; by default, if its result begins with "error".
         call : str
-            The id that `before` was told; needed where calls may run side by side. What a
-            framework says of a call that was not made is no result of a tool, and is left out.
+            The id that `before` got; needed where calls may run side by side. The answer of a
+            framework to a call that was not made is no result of a tool, and is left out.
             Without an id it is the result of the call after the last that was answered.
 
         Raises
         ------
         GuardError
-            If `before` was told of no such call, or it has been answered.
+            If `before` got no such call, or it has been answered.
         """
         place = None
         if call:
@@ -168,7 +168,7 @@ class GuardedRun:
                 if call not in self._places:
                     raise GuardError(
                         f"no call {call!r} waits for its result",
-                        accepted="the id that `before` was told, once",
+                        accepted="the id that `before` got, once",
                     )
                 place = self._places.pop(call)
             if place is None:
@@ -180,7 +180,7 @@ class GuardedRun:
             self._state = self.guard.answered(self._state, result, failed, place)
 
     def close(self) -> Decision | None:
-        """End the run, or the answer to what the user said last; return what the rules say."""
+        """End the run, or the answer to the user's last message; return the rules' decision."""
         with self._lock:
             judged = self.guard.close(self._state, self.name, self.context)
             if judged is None:
@@ -247,7 +247,7 @@ class GuardedRun:
         try:
             found = await result
             _check_whole(found, title)
-        except GeneratorExit:  # nobody awaits it any more, and nobody knows in which thread
+        except GeneratorExit:  # its caller gave up, in a thread that is not known
             raise
         except BaseException as error:  # that of a time limit is no Exception
             self._failed(error, place)
@@ -301,7 +301,7 @@ def _same(decision: Decision, asked: Decision | None) -> bool:
 
 
 def _check_whole(result: object, title: str) -> None:
-    """Refuse what somebody else would go through, unseen by the rules; raises GuardError."""
+    """Refuse a result that is read piece by piece, unseen by the rules; raises GuardError."""
     if isinstance(result, (Iterator, AsyncIterator)):
         raise GuardError(
             f"the tool {title!r} returned {type(result).__name__}, which gives its result piece "

@@ -49,20 +49,20 @@ def question(decision: Decision) -> dict[str, Any]:
 def read_answer(answer: object, proposal: Proposal) -> HumanResponse:
     """Return what an answer means; one that is not understood refuses the call."""
     if answer is None:
-        return HumanResponse("reject", "nobody answered")
+        return HumanResponse("reject", "no answer")
     if isinstance(answer, bool):
         return HumanResponse("approve" if answer else "reject")
-    told: Mapping[str, Any] = {"type": answer} if isinstance(answer, str) else {}
+    fields: Mapping[str, Any] = {"type": answer} if isinstance(answer, str) else {}
     if isinstance(answer, Mapping):
-        told = answer
-    decisions = told.get("decisions")  # as LangChain's HumanInTheLoopMiddleware is answered
+        fields = answer
+    decisions = fields.get("decisions")  # as LangChain's HumanInTheLoopMiddleware is answered
     if isinstance(decisions, (list, tuple)) and len(decisions) == 1:
-        told = decisions[0] if isinstance(decisions[0], Mapping) else {}
-    kind = told.get("type")
+        fields = decisions[0] if isinstance(decisions[0], Mapping) else {}
+    kind = fields.get("type")
     if kind in ("approve", "reject"):
-        return HumanResponse(kind, str(told.get("message") or ""))
+        return HumanResponse(kind, str(fields.get("message") or ""))
     if kind == "edit":
-        edited = told.get("edited_action", told)
+        edited = fields.get("edited_action", fields)
         args = edited.get("args") if isinstance(edited, Mapping) else None
         if isinstance(args, Mapping):
             tool = str(edited.get("name") or proposal.tool)

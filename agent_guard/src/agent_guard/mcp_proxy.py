@@ -107,8 +107,8 @@ class Proxy:
             )
             await self._send(JSONRPCError(jsonrpc="2.0", id=request.id, error=error))
             return
-        told = params.get("requestState")
-        state = told if isinstance(told, str) else None
+        token = params.get("requestState")
+        state = token if isinstance(token, str) else None
         held = None if state is None else self._held.pop(state, None)
         if held is not None and (held.proposal.tool, held.proposal.arguments) == (tool, given):
             responses = params.get("inputResponses") or {}
@@ -146,7 +146,7 @@ class Proxy:
             await self._forward(request.model_copy(update={"params": params}))
 
     async def _ask(self, request: JSONRPCRequest, held: _Held, modern: bool) -> None:
-        asked = {"mode": "form", "message": _told(held.asked), "requestedSchema": FORM}
+        asked = {"mode": "form", "message": _question_text(held.asked), "requestedSchema": FORM}
         token = f"{NAME} {uuid.uuid4()}"
         if modern:
             self._held[token] = held
@@ -177,8 +177,10 @@ class Proxy:
         if result.get("resultType") == "input_required":
             self._open[_key(made, result.get("requestState"))] = made.id
             return
-        said = [part for part in (result.get("content"), result.get("structuredContent")) if part]
-        self.run.after(said, True if result.get("isError") else None, made.id)
+        content = [
+            part for part in (result.get("content"), result.get("structuredContent")) if part
+        ]
+        self.run.after(content, True if result.get("isError") else None, made.id)
 
     async def _forward(self, message: Any) -> None:
         """Send a message to the server, with the headers that HTTP wants."""
@@ -234,15 +236,15 @@ def _capabilities(request: JSONRPCRequest) -> dict[str, Any] | None:
 
 
 def _answer(given: Any) -> bool | None:
-    """Return what a person said; None if nobody did."""
+    """Return a person's answer; None without one."""
     if not isinstance(given, dict) or given.get("action") != "accept":
         return False if isinstance(given, dict) and given.get("action") == "decline" else None
     content = given.get("content")
     return isinstance(content, dict) and content.get("allow") is True
 
 
-def _told(asked: Decision) -> str:
+def _question_text(asked: Decision) -> str:
     """Return the question to a person: the call with its arguments, and what is against it."""
-    told = question(asked)
-    arguments = plain(json.dumps(told["args"], ensure_ascii=False, default=str), 1500)
-    return f"{told['question']} {arguments}\n{told['reason']}: {asked.says}"
+    asking = question(asked)
+    arguments = plain(json.dumps(asking["args"], ensure_ascii=False, default=str), 1500)
+    return f"{asking['question']} {arguments}\n{asking['reason']}: {asked.says}"

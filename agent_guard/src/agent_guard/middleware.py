@@ -131,7 +131,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
             log.error(
                 "run %s: its end is judged without other signals: %s", plain(run, 80), problem
             )
-        known = self.guard.heard(gathered(self.guard, kept), _said(messages))
+        known = self.guard.heard(gathered(self.guard, kept), _user_messages(messages))
         known, refusal = self._judge_answer(known, run, messages, context)
         update, _ = over(self.guard, known, run, context)
         return {KEY: {**update, "within": within}, "messages": refusal}
@@ -169,12 +169,12 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         context, problem = self._other_signals(state)
         turn = begin(
             self.guard, kept, run, place.name, place.proposals, place.number,
-            _said(messages), context, place.problem or problem,
+            _user_messages(messages), context, place.problem or problem,
         )  # fmt: skip
         return turn._replace(within=within), context
 
     def _other_signals(self, state: Any) -> tuple[Mapping[str, Any], str]:
-        """Return what the function `context` says, and why it could not be had."""
+        """Return the signals of the function `context`, and its error; empty without one."""
         try:
             return NOTHING if self._context is None else self._context(state), ""
         except Exception as error:
@@ -294,8 +294,8 @@ def _among(messages: Sequence[Any], call: Mapping[str, Any]) -> Place:
 
 def _name(message: Any, calls: Sequence[Mapping[str, Any]]) -> str:
     """Return the name of a message: another one may have its id."""
-    said = repr([(call.get("id"), call["name"], call["args"]) for call in calls])
-    return f"{message.id} {hashlib.sha256(said.encode(errors='replace')).hexdigest()[:16]}"
+    calls_text = repr([(call.get("id"), call["name"], call["args"]) for call in calls])
+    return f"{message.id} {hashlib.sha256(calls_text.encode(errors='replace')).hexdigest()[:16]}"
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -308,8 +308,8 @@ def _proposal(call: Mapping[str, Any]) -> Proposal:
     return Proposal(call["name"], call["args"], call.get("id") or "")
 
 
-def _said(messages: Sequence[Any]) -> list[tuple[str, object]]:
-    """Return names and contents of what the user said.
+def _user_messages(messages: Sequence[Any]) -> list[tuple[str, object]]:
+    """Return names and contents of the user's messages.
 
     Summaries by a model, and messages that a tool has put there, are not the user's.
     """

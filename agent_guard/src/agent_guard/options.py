@@ -18,7 +18,7 @@ class Options:
     Attributes
     ----------
     on_failure : str
-        What becomes of a call that could not be judged: ``block`` or ``pass``. Either is said.
+        What becomes of a call that could not be judged: ``block`` or ``pass``, with a message.
     timeout : float or None
         Seconds that a decision may take; None for no limit. A decision over few characters, and
         without `replace`, takes no thread of its own: what expressions do is bounded.
@@ -34,7 +34,7 @@ class Options:
         that was too long. A text is classified once. If a classifier raises, or gives no number,
         the call could not be judged; decisions say how long they waited for it.
     on_decision : callable or None
-        Is told every decision that is final. If it raises, the call could not be judged; one that
+        Called with every final decision. If it raises, the call could not be judged; one that
         was refused stays refused.
     """
 

@@ -54,7 +54,7 @@ class Settled(NamedTuple):
     state : RunState
         What is remembered of the run from now on.
     message : str
-        What the model is told where no call is made.
+        The message to the model where no call is made.
     decision : Decision
         The decision behind that.
     values : mapping

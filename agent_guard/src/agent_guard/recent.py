@@ -10,7 +10,7 @@ MOST = 256
 
 
 class Recent(Generic[Value]):
-    """Knows the value of the very objects that it was told of; of their equals it knows nothing.
+    """Remembers values of objects by their identity; an equal object is another one.
 
     A framework hands plain data back as it got them, unless it has written them down in between.
     """

@@ -52,7 +52,7 @@ class StepRecord:
 
         `noted` is why the guard had something against it, or could not know.
 
-        A file or a step that cannot be written is told once, and stops nobody.
+        A file or a step that cannot be written is logged once; calls go on.
         """
         place = (run, values["step"], call)
         with self._lock:

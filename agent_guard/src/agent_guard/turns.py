@@ -37,7 +37,7 @@ class Turn(NamedTuple):
     judged : JudgedCall
         The decision.
     within : str
-        Call of another agent that the run is a part of; empty if it is none.
+        Call of another agent that the run is a part of; empty without one.
     """
 
     base: Kept
@@ -86,7 +86,7 @@ def named(kept: Mapping[str, Any] | None, thread: str, within: str) -> tuple[str
 def merged(before: Kept | None, update: Kept | None) -> Kept:
     """Join what two calls of a message have become; a new message replaces the one before.
 
-    Two messages may have one name. What was known before them tells them apart.
+    Two messages may have one name. They differ in what was known before them.
     """
     names = ("turn", "base")
     if not before or not update or any(before[name] != update[name] for name in names):
@@ -101,7 +101,7 @@ def begin(
     name: str,
     proposals: Sequence[Proposal],
     index: int,
-    said: Sequence[tuple[str, object]],
+    messages: Sequence[tuple[str, object]],
     context: Mapping[str, Any] = NOTHING,
     problem: str = "",
 ) -> Turn:
@@ -121,8 +121,8 @@ def begin(
         All calls of the message.
     index : int
         Which of them is to be decided.
-    said : sequence of (str, object)
-        Names and contents of what the user has said so far.
+    messages : sequence of (str, object)
+        Names and contents of the user's messages so far.
     context : mapping
         Values of other signals that the monitor file names.
     problem : str
@@ -131,7 +131,7 @@ def begin(
     if kept and kept["turn"] == name and str(index) not in kept["done"]:
         base, state = kept["base"], guard.load(kept["base"])
     else:
-        state = guard.heard(gathered(guard, kept), said)
+        state = guard.heard(gathered(guard, kept), messages)
         base = guard.dump(state)
     waits = False
 

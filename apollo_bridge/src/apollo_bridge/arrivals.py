@@ -60,7 +60,7 @@ class Traffic:
     ----------
     received, late, lost, restarts : int
         Messages; those that came after a younger one (not used); those that never came, by
-        the numbers in their headers; times that numbering began anew.
+        the numbers in their headers; times that numbering began again.
     """
 
     received: int = 0

@@ -5,7 +5,7 @@ and STOP does not end a PULL_OVER that has begun.
 
 A speed limit goes to Apollo 9 and later as the planning command that planning has already: the same
 route, which is no new motion, with a lower ``target_speed`` that every frame of planning reads
-anew. Where Apollo's traffic rule SpeedSetting is switched on, which goes by a ``SpeedCommand``
+again. Where Apollo's traffic rule SpeedSetting is switched on, which goes by a ``SpeedCommand``
 instead, the same message carries that as well.
 """
 
@@ -31,13 +31,14 @@ from forewarn.config.actions import ACTIONS, NO_ACTION
 
 MODULE = "forewarn"
 SPEED_COMMAND = "apollo.external_command.SpeedCommand"
-# Planning takes a command of a number that it saw last for an old one, whoever sent it; those who
+# Planning takes a command with the number that it saw last for an old one, from any sender. Those
+# who
 # send routes count from one.
 FIRST_NUMBER = 1 << 30
 CLEAR_PLANNING = 6
 REPEAT_NS = 1_000_000_000
 LEAST_LIMIT = 0.1
-"""m/s. A target speed of 0 is none at all for planning, which then drives at its default."""
+"""m/s. Planning ignores a target speed of 0 and drives at its default."""
 
 
 class Command(NamedTuple):
@@ -52,7 +53,7 @@ class Command(NamedTuple):
     data : bytes or None
         The serialized message; None if there is none to write now, for the reason in `remark`.
     remark : str
-        What must be said about it.
+        A warning for the user.
     """
 
     name: str
@@ -113,7 +114,7 @@ class Stops:
 
     @property
     def in_force(self) -> str | None:
-        """What Apollo was told last, if it is not over."""
+        """The last command to Apollo, if it is not over."""
         current: str | None = self.latch.current
         return current
 
@@ -159,11 +160,11 @@ class Limits:
 
     @property
     def listeners(self) -> dict[tuple[str, str], Callable[[bytes], None]]:
-        """What is to be read, channel and message, and who takes it."""
+        """The channels to read, with their message, and the function that takes it."""
         return {PLANNING: self.heard, PAD: self.heard_pad}
 
     def heard_pad(self, data: bytes) -> None:
-        """Forget a route that somebody has cleared: writing it again would bring it back."""
+        """Forget a route that was cleared: writing it again would bring it back."""
         try:
             action = own_class(PAD[1]).FromString(data).action
         except DAMAGE:  # planning cannot read it either
@@ -251,7 +252,7 @@ class Commander:
         if active and (action not in ACTIONS or action == NO_ACTION):
             stop = "STOP"  # what is not understood may be anything
         elif active and action in LIMITING and self.limits is not None:
-            # A limit that is no number is none to drive by.
+            # Planning cannot drive by a limit that is no number: stop instead.
             limit = speed_limit if LEAST_LIMIT <= speed_limit < math.inf else None
             stop = "STOP" if limit is None else None
         if stop is not None and self.limits is not None:
@@ -276,7 +277,7 @@ class Commander:
 
     @property
     def in_force(self) -> dict[str, Any]:
-        """What Apollo has been told and not been relieved of, by channel or service."""
+        """The commands to Apollo that are not taken back, by channel or service."""
         return {
             part.target: part.in_force
             for part in (self.stops, self.limits)

@@ -1,4 +1,4 @@
-"""What the planning of each version of Apollo can be told, and what of a monitor file it cannot.
+"""The commands that planning takes in each version of Apollo, and those of a monitor file it lacks.
 
 Facts: modules/planning (pad, scenarios EmergencyStop and PullOver, frame.cc, the traffic rule
 SpeedSetting) and modules/external_command of Apollo 7 to 11.

@@ -88,7 +88,7 @@ class CyberTransport:
     def _start(self, mode: str) -> None:
         child = _Child(self._python, mode, self._config)
         with self._lock:
-            if self._closed:  # meanwhile: nobody else would end it
+            if self._closed:  # meanwhile: nothing else would end the child
                 child.stop()
                 return
             self._children[mode] = child
@@ -153,7 +153,7 @@ class CyberTransport:
             service = self._services[index]
             answered = payload[process.WRITE_HEAD.size]
             yield ServiceResult(
-                service, "" if answered else f"nobody answers the service {service}"
+                service, "" if answered else f"no node answers the service {service}"
             )
 
     def _ready(self, mode: str, problem: str) -> Iterator[Event]:

@@ -7,7 +7,7 @@ commands and gives back what arrives, in frames: length, kind, payload.
 
 It runs in one of three modes: ``data`` reads and writes channels, ``scout`` asks again and again
 who publishes what (a call that takes two seconds each time), and ``caller`` calls services (which
-takes five seconds where nobody answers).
+takes five seconds without an answer).
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def serve_data(link: Link, config: dict[str, Any], cyber: Any) -> None:
 
 def serve_scout(link: Link, config: dict[str, Any], cyber: Any, roles: Any) -> None:
     """Tell again and again who publishes, and each new descriptor of a channel that is read."""
-    told: dict[str, bytes] = {}
+    announced: dict[str, bytes] = {}
     link.send(READY, b"{}")
     threading.Thread(target=_watch, args=(link,), daemon=True).start()
     while True:
@@ -172,8 +172,8 @@ def serve_scout(link: Link, config: dict[str, Any], cyber: Any, roles: Any) -> N
             for writer in found:
                 if channel not in config["readers"] or not writer.proto_desc:
                     continue
-                if told.get(channel) != writer.proto_desc:
-                    told[channel] = writer.proto_desc
+                if announced.get(channel) != writer.proto_desc:
+                    announced[channel] = writer.proto_desc
                     names = json.dumps([channel, writer.message_type]).encode()
                     link.send(OFFER, struct.pack("<H", len(names)) + names + writer.proto_desc)
         link.send(TOPOLOGY, json.dumps(seen).encode())

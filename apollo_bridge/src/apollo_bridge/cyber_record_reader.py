@@ -1,4 +1,4 @@
-"""The package cyber-record, as far as it is sound: what reads the sections of a record.
+"""The sound part of the package cyber-record, which reads the sections of a record.
 
 Used are the messages and numbers of the sections (``record_pb2``), and the methods of ``Reader``
 that read header, index and chunks. What cyber-record 0.1 has above them fails on records as they

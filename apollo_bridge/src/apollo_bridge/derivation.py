@@ -132,7 +132,7 @@ class Derivation:
         """Return the signals for the node as they are at `now_ns`.
 
         A signal with an input that never came is left out, so that the node sees its default; one
-        that cannot be told otherwise is NaN.
+        that has no value otherwise is NaN.
         """
         tick = self._feed.clock.tick_at_or_after(now_ns)
         snapshot = self._feed.snapshot(tick)

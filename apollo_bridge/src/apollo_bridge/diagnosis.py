@@ -53,7 +53,7 @@ def elsewhere(worker: Worker) -> str:
     domain, address = (os.environ.get(*variable) for variable in (DOMAIN, ADDRESS))
     seen = ", ".join(sorted(c for c, types in worker.topology.items() if types)[:5])
     return (
-        f"nobody publishes any of the channels in domain {domain} at {address}"
+        f"no node publishes any of the channels in domain {domain} at {address}"
         + (f" (there is {seen})" if seen else " (nor any other channel)")
         + f": is Apollo running, and are {DOMAIN[0]} and {ADDRESS[0]} the same there?"
     )
@@ -81,9 +81,9 @@ def _channel(worker: Worker, channel: str, now_ns: int) -> Status:
         return Status(channel, Severity.ERROR, problem, values)
     if age > timeout and not math.isinf(timeout):
         text = "nothing came yet" if math.isinf(age) else f"nothing came for {age:.1f} s"
-        nobody = worker.topology is not None and not worker.topology.get(channel)
+        unpublished = worker.topology is not None and not worker.topology.get(channel)
         return Status(
-            channel, Severity.WARN, text + (": nobody publishes it" if nobody else ""), values
+            channel, Severity.WARN, text + (": no node publishes it" if unpublished else ""), values
         )
     if unread := derivation.unread(channel):
         return Status(channel, Severity.WARN, f"its messages cannot be read: {unread}", values)

@@ -1,7 +1,7 @@
 """A small file that tells the next life of the bridge what it left in force in Apollo.
 
 Apollo holds a STOP until another command comes. If the intervention ends while no bridge runs,
-nobody else knows that it was the bridge who had asked for it.
+the next bridge has to know that it was a bridge who had asked for it.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ class Memory:
             self.left = found or {}
             if damage:
                 self.lost = (
-                    f"{damage}: a command of the former life may still be in force in Apollo, and "
-                    "nobody ends it. Look at the vehicle, then configure the bridge anew"
+                    f"{damage}: a command of the former bridge may still be in force in Apollo. "
+                    f"Look "
+                    "at the vehicle, end the command, then configure the bridge again"
                 )
 
     @property

@@ -20,7 +20,7 @@ from forewarn.messages.foreign import Absent, ForeignType
 from forewarn.messages.schema import PRESENCE, FieldType, Primitive, SequenceOf, Struct
 
 ENCODING = "protobuf"
-# Where protobuf has no compiled part, damaged text is told as Python does.
+# Where protobuf has no compiled part, damaged text raises Python's own error.
 DAMAGE = (DecodeError, UnicodeDecodeError)
 _NAMES = {
     FieldDescriptor.CPPTYPE_INT32: "int32",

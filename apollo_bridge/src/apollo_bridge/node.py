@@ -29,7 +29,7 @@ from forewarn.config.file import load_spec
 from forewarn.errors import ConfigError
 from forewarn.monitoring.record import Names
 from forewarn.signals.clock_kinds import clock_of
-from forewarn_ros.events import apart
+from forewarn_ros.events import qos_mismatches
 from forewarn_ros.lifecycle import ReportingNode, reported
 from forewarn_ros.messages import header, seconds_since, to_time
 from forewarn_ros.overrides import tell_ignored, tell_unaddressed
@@ -218,7 +218,7 @@ class BridgeNode(ReportingNode):
     def _command(self) -> None:
         if self._relay is None or self.worker is None:
             return
-        self._relay.tell()
+        self._relay.log_changes()
         if self.worker.connections != self._connections:
             self._connections = self.worker.connections
             self._relay.connected(time.time_ns())
@@ -234,8 +234,12 @@ class BridgeNode(ReportingNode):
         if self.worker is None:
             return [Status("node", Severity.WARN, "not active", {})]
         assert self._relay is not None
-        told = "; ".join(apart(self, [self._publisher], [self._subscription, self._verdicts]))
-        active = Status("node", Severity.WARN if told else Severity.OK, told or "active", {})
+        mismatches = "; ".join(
+            qos_mismatches(self, [self._publisher], [self._subscription, self._verdicts])
+        )
+        active = Status(
+            "node", Severity.WARN if mismatches else Severity.OK, mismatches or "active", {}
+        )
         return [active, *statuses(self.worker, self._relay, time.monotonic_ns())]
 
 

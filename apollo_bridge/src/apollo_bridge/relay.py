@@ -35,10 +35,10 @@ class Wish(NamedTuple):
 
     @property
     def strength(self) -> tuple[int, float]:
-        """How strong it is: what is stronger is greater."""
+        """How strong it is: the stronger wish is greater."""
         if not self.active:
             return -1, 0.0
-        # What a newer monitor asks for is not taken for less than what is known.
+        # An unknown action of a newer monitor counts as stronger than every known one.
         action = ACTIONS.get(self.action)
         if action is None:
             return len(SEVERITY), 0.0
@@ -67,7 +67,7 @@ class Wishes:
 
     @property
     def strongest(self) -> Wish | None:
-        """What is to be done; None before anybody spoke."""
+        """The wish to carry out; None before any monitor spoke."""
         return max(self._by_session.values(), key=lambda wish: wish.strength, default=None)
 
     def __len__(self) -> int:
@@ -96,7 +96,7 @@ class Relay:
     commander : Commander
         Makes the commands.
     memory : Memory
-        What former lives left in force, and what is to be left to later ones.
+        What former bridges left in force, and what this one leaves to later ones.
     may_act : bool
         Whether the monitor file allows interventions at all.
     log : Log
@@ -119,14 +119,14 @@ class Relay:
 
     @property
     def remark(self) -> str:
-        """What is to be said on /diagnostics; empty if all is as it should be."""
+        """The remark for /diagnostics; empty if all is well."""
         several = TWO if len(self._wishes) > 1 else ""
         found = [*self._remarks.values(), several, self._former, self._memory.problem]
         return "; ".join(remark for remark in found if remark)
 
     @property
     def lost(self) -> bool:
-        """Tell whether nobody knows any more what a former life left in force."""
+        """Tell whether the record of what a former bridge left in force is lost."""
         return bool(self._memory.lost)
 
     def start(self, write: Callable[[str, bytes], bool]) -> None:
@@ -138,7 +138,7 @@ class Relay:
 
     def stop(self) -> None:
         """Write nothing more; what is in force in Apollo stays in force."""
-        self.tell()
+        self.log_changes()
         self._write, self._wishes = None, Wishes()
         held = self.commander.described
         if held:
@@ -227,12 +227,12 @@ class Relay:
             self._memory.write(self.commander.in_force)
         self._remarks[command.target] = remark
         if remark:
-            self.tell()
+            self.log_changes()
             self._log.warning(remark, throttle_duration_sec=5.0)
         elif self.commander.in_force.get(command.target) != before.get(command.target):
             self._untold.append(f"{command.name}: {reason or 'the intervention ended'}")
 
-    def tell(self) -> None:
+    def log_changes(self) -> None:
         """Log what was written since the last time.
 
         To log in ROS takes as long as all the rest of a command, and would hold up the process that

@@ -93,7 +93,7 @@ class Publications:
 
 
 class TcpTransport:
-    """A client of a cyber_bridge; connects anew whenever the connection breaks.
+    """A client of a cyber_bridge; connects again whenever the connection breaks.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class TcpTransport:
         self._greeting = b""
 
     def open(self, channels: Channels) -> None:
-        """Prepare what is said after each connecting; see `Transport.open`."""
+        """Prepare the messages that follow each connecting; see `Transport.open`."""
         parts = [
             operation(ADD_READER, channel.encode(), message.encode())
             for channel, message in channels.readers.items()
@@ -195,7 +195,7 @@ class TcpTransport:
             try:
                 self._socket.sendall(operation(PUBLISH, channel.encode(), data))
             except OSError:
-                # A part of it may be on its way: what came next would be taken for the rest.
+                # A part of it may be on its way: the next message would be taken for the rest.
                 _hang_up(self._socket)
                 return False
         return True
@@ -211,6 +211,6 @@ class TcpTransport:
 
 
 def _hang_up(connection: socket.socket) -> None:
-    """End both directions, which wakes whoever waits for something to arrive."""
+    """End both directions, which wakes a thread that waits for data."""
     with suppress(OSError):  # the other side was faster
         connection.shutdown(socket.SHUT_RDWR)

@@ -8,16 +8,16 @@ from typing import NamedTuple, Protocol
 from forewarn.errors import ForewarnError
 
 AT_ONCE = 1 << 16
-"""Bytes to ask a socket for. For twice as many the system maps memory anew each time, which takes
+"""Bytes to ask a socket for. For twice as many the system maps memory each time, which takes
 longer than all the rest of a small message."""
 
 
 class TransportError(ForewarnError):
-    """A connection to Apollo cannot be had."""
+    """No connection to Apollo."""
 
 
 class Arrival(NamedTuple):
-    """A message on a channel, and when it arrived: on the steady clock, which nobody sets."""
+    """A message on a channel, and when it arrived: on the steady clock, which is never set."""
 
     channel: str
     time_ns: int
@@ -39,7 +39,7 @@ class Topology(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """The connection broke, or a part of it; the transport connects anew by itself.
+    """The connection broke, or a part of it; the transport connects again by itself.
 
     An empty reason says that what was lost beside the connection itself is there again.
     """

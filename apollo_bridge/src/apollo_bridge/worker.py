@@ -62,7 +62,7 @@ class Worker:
         self._listeners = listeners or {}
         self._publish = publish
         self._least_ns = round(1e9 / max_rate)
-        # Without news, what has become stale is to be told at least as often as the node ticks.
+        # Stale signals are sent at least as often as the node ticks, even without news.
         self._most_ns = round(1e9 / min(max_rate, derivation.rate))
         self._published_ns = 0
         self._fresh = False

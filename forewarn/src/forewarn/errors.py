@@ -143,6 +143,6 @@ class NotBuiltError(ForewarnError, ImportError):
 
     def __init__(self, what: str, problem: str = "is not built") -> None:
         super().__init__(
-            f"forewarn's {what} {problem}: install forewarn anew (`make setup`, pip or colcon) "
+            f"forewarn's {what} {problem}: install forewarn again (`make setup`, pip or colcon) "
             "where there are a C compiler and the headers of Python"
         )

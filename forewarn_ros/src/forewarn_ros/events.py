@@ -15,7 +15,14 @@ try:
 except ImportError:  # Humble
     from rclpy.qos_event import PublisherEventCallbacks, SubscriptionEventCallbacks
 
-__all__ = ["SENDING_NONE", "TAKING_NONE", "SubscriptionEventCallbacks", "apart", "owner", "reaches"]
+__all__ = [
+    "SENDING_NONE",
+    "TAKING_NONE",
+    "SubscriptionEventCallbacks",
+    "owner",
+    "qos_mismatches",
+    "reaches",
+]
 
 SENDING_NONE = PublisherEventCallbacks(use_default_callbacks=False)
 TAKING_NONE = SubscriptionEventCallbacks(use_default_callbacks=False)
@@ -27,7 +34,7 @@ def owner(info: Any) -> str:
     return f"{info.node_namespace.rstrip('/')}/{info.node_name}"
 
 
-def apart(
+def qos_mismatches(
     node: Node,
     publishers: Iterable[Publisher] = (),
     subscriptions: Iterable[Subscription] = (),

@@ -58,7 +58,7 @@ class ReportingNode(SimulatedTime, LifecycleNode):
 
     Its topics have no events, not even rclpy's own. One that waits for its executor makes it spin
     while data waits too, and ends the process if the topic is destroyed meanwhile and the executor
-    is EventsExecutor (ros2/rclpy#1644). What events would tell, `apart` does.
+    is EventsExecutor (ros2/rclpy#1644). `qos_mismatches` does what events would do.
 
     Attributes
     ----------
@@ -201,11 +201,11 @@ def serve(node: Any, interrupt: Interrupt) -> None:
         if autostart:
             with interrupt.raising():  # what a file asks for may take long to compute
                 configured = node.trigger_configure() == TransitionCallbackReturn.SUCCESS
-            if configured and not interrupt.told:
+            if configured and not interrupt.signalled:
                 node.trigger_activate()
-        if told := node.next_step:
+        if next_step := node.next_step:
             or_so = "" if autostart else ", or start the node with -p autostart:=true"
-            node.get_logger().info(f"{node.state}; {told}{or_so}")
+            node.get_logger().info(f"{node.state}; {next_step}{or_so}")
         spin(executor, interrupt)
     finally:
         node.finish()

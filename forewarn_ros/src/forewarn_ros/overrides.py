@@ -1,6 +1,7 @@
 """Parameters that are given at a start and that no node takes; ROS says nothing of them.
 
-They are told, not refused: a file may give a parameter to all nodes (``/**``), and to reject what
+The node warns of them and goes on: a file may give a parameter to all nodes (``/**``), and to
+reject
 one does not know is bad practice in ROS (ros2/rclcpp#1587).
 """
 
@@ -44,8 +45,8 @@ def tell_ignored(node: Node, among: Callable[[str], bool] = lambda name: True) -
 def tell_unaddressed(node: Node) -> None:
     """Warn of each file of parameters that this process was given and that has none for a node."""
     for file in _files(sys.argv):
-        if told := unaddressed(node.get_fully_qualified_name(), Path(file)):
-            node.get_logger().warning(told)
+        if warning := unaddressed(node.get_fully_qualified_name(), Path(file)):
+            node.get_logger().warning(warning)
 
 
 def unaddressed(own: str, file: Path) -> str:
@@ -61,7 +62,7 @@ def unaddressed(own: str, file: Path) -> str:
     try:
         documents = list(yaml.compose_all(file.read_bytes(), yaml.SafeLoader))
     except (OSError, yaml.YAMLError) as error:  # rcl has read it, with a parser of its own
-        return f"{file}: nobody can tell whose parameters these are: {' '.join(str(error).split())}"
+        return f"{file}: not read, so its parameters have no effect: {' '.join(str(error).split())}"
     names = list(dict.fromkeys(name for document in documents for name in _names(document)))
     if any(re.fullmatch(_pattern(name), own) for name in names):
         return ""

@@ -4,9 +4,9 @@ rclpy's own handlers shut the context down at once, whatever is being done with 
 message that is published, a node that is made or destroyed then fails. So rclpy is given no signals
 (`middleware`). They are taken note of here, and loops look whether there was one.
 
-A process that was told to end does so, whatever hangs in it or in the middleware: after `END` it
+A process ends after a signal, whatever hangs in it or in the middleware: after `END` it
 writes the stacks of its threads and exits with 1. Where that hangs too, SIGALRM ends it. So it does
-if a node is not made within `MAKING`, for nobody hears of a signal there (`Interrupt.making`).
+if a node is not made within `MAKING`, because Python handles no signal there (`Interrupt.making`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ WAKE = 0.5
 """Seconds for which nothing is waited for at a time, so that a signal is noticed."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 END, LAST = 60.0, 5.0
-"""Seconds that a process has to end when it was told to, and what it then has to write where it
-hangs. ROS 2's launch kills after 10 s, systemd after 90 s; nobody does after Ctrl-C."""
+"""Seconds that a process has to end after a signal, and then to write its stacks where it
+hangs. ROS 2's launch kills after 10 s, systemd after 90 s; nothing kills after Ctrl-C."""
 MAKING = 120.0
 """Seconds that a node may take to be made. The middleware may wait for another process there, for
 ever, and holds the interpreter meanwhile."""
@@ -44,12 +44,12 @@ class Interrupt:
 
     Attributes
     ----------
-    told : bool
-        Whether the process was told to end.
+    signalled : bool
+        Whether a signal asked the process to end.
     """
 
     def __init__(self) -> None:
-        self.told = False
+        self.signalled = False
         self._raises = False
         self._bell: int | None = None
 
@@ -68,16 +68,16 @@ class Interrupt:
         return self
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if not self.told:
+        if not self.signalled:
             _end_in_time(END)
-        self.told = True
+        self.signalled = True
         if self._raises:
             self._raises = False
             raise KeyboardInterrupt
 
     def check(self) -> None:
         """Raise `KeyboardInterrupt` if there was a signal."""
-        if self.told:
+        if self.signalled:
             raise KeyboardInterrupt
 
     @contextmanager
@@ -102,7 +102,7 @@ class Interrupt:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
             faulthandler.cancel_dump_traceback_later()
-            if self.told:
+            if self.signalled:
                 _end_in_time(END)
 
     def __exit__(
@@ -116,18 +116,18 @@ class Interrupt:
             os.close(self._bell)
             self._listener.join()
             self._bell = None
-        if self.told:
+        if self.signalled:
             # Ctrl-C often comes twice, from the terminal and from `ros2 launch`; an interpreter
             # that takes itself down has no handlers any more, and would die of the second.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-        return self.told and isinstance(error, KeyboardInterrupt)
+        return self.signalled and isinstance(error, KeyboardInterrupt)
 
 
 def _listen(heard: int) -> None:
-    """Hear of a signal even if the main thread hangs, which alone would be told by Python."""
+    """Hear of a signal even if the main thread hangs, where alone Python runs handlers."""
     with open(heard, "rb", buffering=0) as file:
-        while told := file.read(1):
-            if told[0] in SIGNALS:
+        while received := file.read(1):
+            if received[0] in SIGNALS:
                 _end_in_time(END)
                 file.readall()  # what comes more often postpones nothing
 
@@ -163,7 +163,7 @@ def spin(executor: Any, interrupt: Interrupt) -> None:
     """Serve until there is a signal."""
     # EventsExecutor.spin() was once seen to burn a core without calling back; spin_once never.
     with _woken_when_set_back(executor):
-        while not interrupt.told:
+        while not interrupt.signalled:
             executor.spin_once(timeout_sec=WAKE)
 
 

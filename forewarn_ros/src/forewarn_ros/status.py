@@ -11,7 +11,7 @@ class Severity(IntEnum):
     """Levels of diagnostic_msgs/msg/DiagnosticStatus.
 
     Autoware's diagnostic graph takes a mode away at WARN as well as at ERROR: WARN says that the
-    monitor cannot vouch for this part yet or for the moment, ERROR that somebody has to act.
+    monitor cannot vouch for this part yet or for the moment, ERROR that an operator has to act.
     """
 
     OK = 0

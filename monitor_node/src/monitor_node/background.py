@@ -53,7 +53,7 @@ class Recurring(Generic[Result]):
     ) -> Future[Result] | None:
         """Return the job that has ended since the last tick; begin the next one when it is due.
 
-        `work` gives what is to be done, or None if there is nothing to do.
+        `work` gives the next job, or None if there is nothing to do.
         """
         if self._running is not None:
             if not self._running.done():
@@ -69,7 +69,7 @@ class Recurring(Generic[Result]):
         return None
 
     def forget(self) -> None:
-        """Let the job that is being done be for nobody."""
+        """Drop the result of the job under way."""
         self._running = None
 
 
@@ -183,7 +183,7 @@ def open_watch(
 
 
 class BackgroundLearning:
-    """Counts after every tick and has tables solved anew every `refresh` seconds.
+    """Counts after every tick and has tables solved again every `refresh` seconds.
 
     The tick itself only counts; what it gets later is exact for all counts up to the moment at
     which solving began.
@@ -212,7 +212,7 @@ class BackgroundLearning:
     ) -> None:
         self._watch = watch
         self._learner = OnlineLearner(watch.compiled, model)
-        self._told = False
+        self._warned = False
         self._save_to = save_to
         self._ready = ready
         self._warn = warn
@@ -221,7 +221,7 @@ class BackgroundLearning:
 
     def restart(self, model: CountModel) -> None:
         """Go on from another model; counts since then are those of this session no more."""
-        self._learner, self._told = OnlineLearner(self._watch.compiled, model), False
+        self._learner, self._warned = OnlineLearner(self._watch.compiled, model), False
         self._solving.forget()
 
     def after(self, result: TickResult) -> None:
@@ -232,8 +232,8 @@ class BackgroundLearning:
         if request is not None and acting:
             action = request.action
         self._learner.observe(verdict.tick, verdict.observation, intervened=acting, action=action)
-        if self._learner.full and not self._told:
-            self._told = True
+        if self._learner.full and not self._warned:
+            self._warned = True
             self._warn(
                 f"learning: {MOST_COUNTED:,} different transitions were counted: nothing more is"
             )
@@ -257,7 +257,7 @@ class BackgroundLearning:
             self._warn(f"what was learned cannot be used: {error}")
 
     def close(self) -> None:
-        """Write the model; tables that are still being solved are for nobody."""
+        """Write the model; drop tables that are still being solved."""
         if self._save_to is None:
             return
         try:

@@ -40,7 +40,7 @@ CLOCK = "/clock"
 DISCOVERY = 0.5
 """Seconds in which another node that publishes /clock would have been discovered."""
 PATIENCE = 1.0
-"""Seconds after which it is said that the monitor is not there."""
+"""Seconds after which the player reports that the monitor is not there."""
 
 
 class PlayError(InputError):
@@ -95,7 +95,7 @@ class BagPlayer(SimulatedTime):
         ForewarnError
             Saying why it cannot be played.
         KeyboardInterrupt
-            If it was told to stop.
+            If a signal asked it to stop.
         """
         path = self._value("bag")
         if not path:
@@ -292,14 +292,14 @@ class BagPlayer(SimulatedTime):
 
     def _deliver(self, samples: Iterable[Sample]) -> None:
         """Publish samples, tell when they arrived, and have all of it acknowledged."""
-        told, publishers = Arrivals(), set()
+        arrivals, publishers = Arrivals(), set()
         for sample in samples:
             publisher = self._publish(sample)
             publishers.add(publisher)
-            told.topics.append(publisher.topic_name)
-            told.times_ns.append(sample.time_ns)
+            arrivals.topics.append(publisher.topic_name)
+            arrivals.times_ns.append(sample.time_ns)
         if publishers:
-            self._arrivals_publisher.publish(told)
+            self._arrivals_publisher.publish(arrivals)
             self._acknowledged({*publishers, self._arrivals_publisher})
 
     def _tell(self, step: Step, plan: LockStep) -> None:
@@ -322,7 +322,7 @@ class BagPlayer(SimulatedTime):
         if step.tick is not None:
             return f"{self._monitor} gives no verdict for tick {step.tick}"
         return (
-            f"{self._monitor} does not begin anew at tick {plan.first}, though /clock says so "
+            f"{self._monitor} does not start again at tick {plan.first}, though /clock says so "
             "(accepted: a monitor that has just been activated, or one whose clock lies later)"
         )
 
@@ -393,11 +393,11 @@ class BagPlayer(SimulatedTime):
 def main(args: Sequence[str] | None = None, interrupt: Interrupt | None = None) -> None:
     """Play, and say in one line what went wrong if anything did."""
     code = 0
-    with interrupt or Interrupt() as told, ExitStack() as stack:
+    with interrupt or Interrupt() as stop, ExitStack() as stack:
         with prompt_acknowledgements():
             stack.enter_context(middleware(args))
-            with told.making():
-                player = BagPlayer(told)
+            with stop.making():
+                player = BagPlayer(stop)
         stack.callback(player.destroy_node)
         try:
             player.play()
@@ -405,4 +405,4 @@ def main(args: Sequence[str] | None = None, interrupt: Interrupt | None = None) 
         except ForewarnError as error:
             player.get_logger().error(" | ".join(str(error).splitlines()))
             code = 1
-    sys.exit(130 if told.told else code)
+    sys.exit(130 if stop.signalled else code)

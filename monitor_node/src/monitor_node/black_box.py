@@ -184,8 +184,8 @@ class BlackBoxRecorder:
         )
 
     def request(self, time_ns: int, requester: str, reason: str) -> str:
-        """Write an incident because somebody asks, and return what it will be called."""
-        who, why = requester or "somebody", reason or "no reason given"
+        """Write an incident on request, and return its name."""
+        who, why = requester or "no name given", reason or "no reason given"
         self._flush(time_ns)
         said_of = f"asked for by {who}: {why}"
         self._mark(LogEntry(max(time_ns, self._newest_ns), REQUEST, "", float("nan"), said_of))
@@ -229,13 +229,13 @@ class BlackBoxRecorder:
         troubles = [f"{i.name}: {p}" for i in self.extra.inputs for p in i.problems()]
         values |= {f"note {n}": note for n, note in enumerate(troubles, 1)}
         if silent:
-            values["nobody publishes"] = ", ".join(silent)
+            values["without publisher"] = ", ".join(silent)
         if writer.problem:
             return Status("black box", Severity.ERROR, writer.problem, values)
-        told = f"writing {writer.path}" if self.writing else "waiting for a trigger"
+        text = f"writing {writer.path}" if self.writing else "waiting for a trigger"
         if ring.squeezed:
-            told += "; memory is too small: it reaches back less far than before says"
-        return Status("black box", Severity.OK, "; ".join((told, *troubles)), values)
+            text += "; memory is too small: it reaches back less far than before says"
+        return Status("black box", Severity.OK, "; ".join((text, *troubles)), values)
 
 
 def open_keeper(
@@ -273,7 +273,7 @@ def open_keeper(
     writer = IncidentWriter(folder, most, about, files, logger.info, logger.warning)
     known = own_topics(names) | {one.topic for one in inputs.inputs}
     topics = {topic: "" for topic in spec.topics if topic not in known}
-    wanted = extra(topics=topics, told=False)
+    wanted = extra(topics=topics, player_times=False)
     wanted.open()
     logger.info(f"black box: {folder.path}: {spec.bound}")
     return BlackBoxRecorder(spec, names, inputs, wanted, writer, watch.session.clock)

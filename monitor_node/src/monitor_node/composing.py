@@ -15,8 +15,8 @@ from monitor_node.rationale import RationaleFinder
 class Composed(NamedTuple):
     """A tick that is evaluated and ready to be published.
 
-    The serialized risk, the intervention unless it was said before, what both ask for, and what is
-    said of the run, serialized, if it is watched.
+    The serialized risk, the intervention if it is new, what both ask for, and the serialized
+    anomaly of the run, if it is watched.
     """
 
     tick: int
@@ -44,7 +44,7 @@ class Composer:
     grounds : RationaleFinder
         Says what interventions rest on.
     standing : Standing or None
-        What was said last; None before anything was.
+        The last published request; None before the first.
     """
 
     def __init__(
@@ -64,12 +64,12 @@ class Composer:
         time_ns = result.verdict.time_ns
         request = result.request or withdraw(evaluated.memory.advisor, "nothing is asked for")
         standing, signature = conversions.PublishedRequest.of(request), self._signature
-        said = None
+        intervention = None
         if result.request is not None or not standing.same(self.standing):
             grounds = self.grounds.of(evaluated, request)
-            said = conversions.intervention(time_ns, request, signature, grounds)
+            intervention = conversions.intervention(time_ns, request, signature, grounds)
         message = self._risks.fill(time_ns, digest, result.rows, signature, standing)
         risk, row, anomaly = conversions.serialized(message), result.verdict.anomaly, None
         if row is not None:
             anomaly = conversions.serialized(conversions.anomaly(time_ns, row))
-        return Composed(tick, evaluated, risk, said, standing, anomaly)
+        return Composed(tick, evaluated, risk, intervention, standing, anomaly)

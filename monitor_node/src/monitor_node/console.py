@@ -38,7 +38,7 @@ def _run(executable: str, module: str, interrupted: int) -> None:
             print(usage(executable))
             return
         main = import_module(module).main
-        if interrupt.told:
+        if interrupt.signalled:
             raise SystemExit(interrupted)
         main(interrupt=interrupt)
 

@@ -86,7 +86,7 @@ class PublishedRequest(NamedTuple):
         return cls(request.id, action, request.active, request.speed_limit, request.escape)
 
     def same(self, other: PublishedRequest | None) -> bool:
-        """Tell whether both ask for the same; a limit of NaN is none."""
+        """Tell whether both ask for the same; a limit of NaN is no limit."""
         limits = self.speed_limit, math.nan if other is None else other.speed_limit
         equal = limits[0] == limits[1] or all(map(math.isnan, limits))
         return other is not None and self[:3] == other[:3] and equal
@@ -118,20 +118,20 @@ def risk(row: RiskRow) -> Risk:
 
 
 def anomaly(time_ns: int, row: AnomalyRow) -> Anomaly:
-    """Return what is said of the present run."""
+    """Return the message about the present run."""
     return _filled(Anomaly(header=header(time_ns)), row)
 
 
 def _filled(message: Any, row: Any) -> Any:
     """Fill in the fields that a row of the same names holds."""
     for field, value in zip(row._fields, row, strict=True):
-        told = _filled(Surprise(), value) if isinstance(value, SurprisingStep) else value
-        setattr(message, field, told)
+        field_value = _filled(Surprise(), value) if isinstance(value, SurprisingStep) else value
+        setattr(message, field, field_value)
     return message
 
 
 class RiskMessages:
-    """One RiskArray that is filled anew at every tick: most fields stay as they were."""
+    """One RiskArray that is filled again at every tick: most fields stay as they were."""
 
     def __init__(self) -> None:
         self._message = RiskArray()
@@ -247,7 +247,7 @@ def alert_array(time_ns: int, kept: alerts.Alerts, session: str) -> AlertArray:
 
 
 def stated(message: Intervention, writer: bytes, now_ns: int) -> Statement:
-    """Return what an intervention says, which was said by `writer` and heard at `now_ns`."""
+    """Return an intervention as a statement of `writer`, heard at `now_ns`."""
     return _statement(message, message.id, 1, writer, now_ns)
 
 
@@ -298,7 +298,7 @@ def signals(
 
 
 def number(value: Any) -> float:
-    """Return a scalar as a float, and NaN for whatever is none."""
+    """Return a scalar as a float, and NaN for everything else."""
     return float(value) if isinstance(value, (bool, int, float)) else math.nan
 
 

@@ -9,14 +9,14 @@ from typing import Any
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.signals.clock import NANOSECONDS
-from forewarn.signals.within import told_of_faster
+from forewarn.signals.within import note_of_faster_topics
 from forewarn_ros.status import Severity, Status
 from monitor_node.inputs import Input
 from monitor_node.run_diagnostics import findings
 from monitor_node.runtime import Runtime
 
 COUNTED_FOR = 5.0
-"""Seconds after which it is said how often messages come."""
+"""Seconds after which a status reports how often messages come."""
 DEFAULT_TIMEOUT = 1.0
 """Seconds for which a signal may have no number whose messages may stay away for ever."""
 
@@ -72,8 +72,8 @@ def node_status(state: str, problem: str, twins: int, advice: str = "") -> Statu
     if errors:
         return Status("node", Severity.ERROR, "; ".join(errors), values)
     if state != "active":
-        told = f"{state}: nothing is monitored" + (f" ({advice})" if advice else "")
-        return Status("node", Severity.WARN, told, values)
+        text = f"{state}: nothing is monitored" + (f" ({advice})" if advice else "")
+        return Status("node", Severity.WARN, text, values)
     return Status("node", Severity.OK, state, values)
 
 
@@ -88,13 +88,13 @@ def mode_status(file: str, parameter: str) -> Status:
     values = {"monitor file": file, "parameter": parameter}
     if file == parameter:
         return Status("mode", Severity.OK, file, values)
-    told = "observe: the monitor file says mode: {}, the parameter mode says {}: only observing"
-    told += " (to act, set the {} to act, too)"
+    text = "observe: the monitor file says mode: {}, the parameter mode says {}: only observing"
+    text += " (to act, set the {} to act, too)"
     # Observing with a file that may act is how one tries it; to ask for act in vain is a mistake.
     level, other = Severity.WARN, "parameter"
     if parameter == "act":
         level, other = Severity.ERROR, "key `mode` of the monitor file"
-    return Status("mode", level, told.format(file, parameter, other), values)
+    return Status("mode", level, text.format(file, parameter, other), values)
 
 
 def statuses(
@@ -142,31 +142,31 @@ def _model_status(runtime: Runtime) -> Status:
     if monitor.model is None:
         return Status("model", Severity.WARN, "no model: there are verdicts, and no risk", {})
     values = {"digest": monitor.model.digest, "states": len(monitor.model.states)}
-    values |= {f"note {i}": note for i, note in enumerate(monitor.told, 1)}
-    told, bounds = "loaded", runtime.bounds
+    values |= {f"note {i}": note for i, note in enumerate(monitor.all_notes, 1)}
+    text, bounds = "loaded", runtime.bounds
     if bounds is not None and bounds.status and not monitor.bounded:
-        told = f"loaded; {bounds.status}"
+        text = f"loaded; {bounds.status}"
         if bounds.failed:
-            return Status("model", Severity.WARN, told, values)
+            return Status("model", Severity.WARN, text, values)
     without = (row for row in _rows(runtime) if math.isnan(row.probability))
     strange = [row.property for row in without if not row.in_model]
     if strange:
-        told += f"; it has never seen this state: no risk for {', '.join(strange)}"
-        return Status("model", Severity.WARN, told, values)
-    return Status("model", Severity.OK, told, values)
+        text += f"; it has never seen this state: no risk for {', '.join(strange)}"
+        return Status("model", Severity.WARN, text, values)
+    return Status("model", Severity.OK, text, values)
 
 
 def _clock_status(runtime: Runtime, clocks: tuple[str, ...], *, quarrel: bool) -> Status:
     values = {"publishers": len(clocks), "jumps": runtime.pacer.jumps}
     if not clocks:
         waiting = Severity.ERROR if runtime.pacer.started else Severity.WARN
-        return Status("clock", waiting, "nobody publishes /clock: time stands", values)
+        return Status("clock", waiting, "no node publishes /clock: time stands", values)
     if len(clocks) > 1:
-        told = f"{len(clocks)} publishers of /clock: {', '.join(clocks)}"
+        text = f"{len(clocks)} publishers of /clock: {', '.join(clocks)}"
         if quarrel:
-            told += "; time goes back and forth, and each time everything begins anew"
-            return Status("clock", Severity.ERROR, told, values)
-        return Status("clock", Severity.WARN, told, values)
+            text += "; time goes back and forth, and monitoring starts again each time"
+            return Status("clock", Severity.ERROR, text, values)
+        return Status("clock", Severity.WARN, text, values)
     return Status("clock", Severity.OK, f"/clock comes from {clocks[0]}", values)
 
 
@@ -179,7 +179,7 @@ def _timing_status(runtime: Runtime, period: float, failure: str) -> Status:
         "overruns": timing.overruns,
         "ticks left out": timing.left_out,
         "messages too late for their tick": pacer.late,
-        "told arrivals ignored": pacer.untimely,
+        "arrivals of the player ignored": pacer.untimely,
         "clock jumps": pacer.jumps,
         "worst lateness since last report (ms)": f"{late:.3f}",
         "worst computing time since last report (ms)": f"{step:.3f}",
@@ -189,8 +189,8 @@ def _timing_status(runtime: Runtime, period: float, failure: str) -> Status:
     if failure:
         return Status("timing", Severity.ERROR, failure, values)
     if left_out:
-        told = f"the monitor lags: {left_out} ticks were left out, and nothing is known of them"
-        return Status("timing", Severity.WARN, told, values)
+        text = f"the monitor lags: {left_out} ticks were left out, and nothing is known of them"
+        return Status("timing", Severity.WARN, text, values)
     if overruns:
         return Status("timing", Severity.WARN, f"{overruns} ticks were evaluated late", values)
     return Status("timing", Severity.OK, "on time", values)
@@ -223,7 +223,7 @@ def _input_status(
         return Status(name, Severity.ERROR, reason, values)
     waiting = Severity.WARN if _starting(runtime, topic_input) else Severity.ERROR
     if not topic_input.publishers:
-        return Status(name, waiting, "nobody publishes it", values)
+        return Status(name, waiting, "no node publishes it", values)
     if affected:
         ages = ", ".join(f"{name} {age}" for name, age in affected.items())
         return Status(name, waiting, f"stale: {ages}", values)
@@ -315,8 +315,8 @@ def _signal_status(runtime: Runtime, numberless: Mapping[str, float]) -> Status:
     counters = runtime.watch.session.feed.counters
     values |= {"out of order": counters.out_of_order, "unexpected": counters.unexpected}
     values |= {f"note {i}": n for i, n in enumerate(runtime.watch.session.feed.notes, 1)}
-    if told := told_of_faster(runtime.watch.spec, _rates(runtime)):
-        values["read in part"] = told
+    if note := note_of_faster_topics(runtime.watch.spec, _rates(runtime)):
+        values["read in part"] = note
     values |= _stale(runtime)
     if runtime.latest is None:
         return Status("signals", Severity.WARN, "no tick has been evaluated yet", values)
@@ -364,7 +364,7 @@ def _mute_status(runtime: Runtime) -> Status:
         return Status("mutes", Severity.OK, "nothing is muted", {})
     latest = runtime.latest
     verdicts = {} if latest is None else {prop.name: prop for prop in latest.verdict.properties}
-    level, told = Severity.WARN, []
+    level, lines = Severity.WARN, []
     for name, left, reason in muted:
         verdict = verdicts.get(name)
         loud = verdict is not None and verdict.level is Level.ACT
@@ -372,5 +372,5 @@ def _mute_status(runtime: Runtime) -> Status:
             level = Severity.ERROR
         span = "without end" if math.isinf(left) else f"for {left:.0f} s more"
         risk = f", its risk is {verdict.probability:.2f} and would act" if loud and verdict else ""
-        told.append(f"{name} {span}{risk} ({reason or 'no reason given'})")
-    return Status("mutes", level, f"muted: {'; '.join(told)}", {"muted": len(muted)})
+        lines.append(f"{name} {span}{risk} ({reason or 'no reason given'})")
+    return Status("mutes", level, f"muted: {'; '.join(lines)}", {"muted": len(muted)})

@@ -92,7 +92,7 @@ class Account(NamedTuple):
 
 
 USED_UP = Account(math.inf, math.inf)
-"""The account of a gate that starts: it may have started anew in the middle of a stop, and does not
+"""The account of a gate that starts: it may have restarted in the middle of a stop, and does not
 know what was let out of it. So nothing is left until that stop has ended."""
 
 
@@ -119,7 +119,7 @@ def charged(
         time, elapsed = math.inf, 0.0  # a clock that goes back measures nothing
     if moving:
         distance, time = distance + output.speed * elapsed, time + elapsed
-    seen = min(elapsed, limits.longest)  # more than that nobody has looked at
+    seen = min(elapsed, limits.longest)  # the gate was not looking for longer than that
     if not stopping:
         free = 0.0 if free < 0.0 else free + seen
         if free >= limits.renewed_after:

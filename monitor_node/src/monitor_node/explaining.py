@@ -132,7 +132,7 @@ def _text(row: RiskRow, clock: Clock) -> str:
     if not math.isnan(row.expected):
         sentences.append(f"By all readings so far {row.expected:.3g} is to be expected.")
     if row.expected_restarted:
-        sentences.append("What was read cannot follow by the model: the belief begins anew.")
+        sentences.append("The model cannot explain the readings: the belief starts again.")
     sentences.append(f"Its level is {Level(row.level).name}{' (muted)' if row.muted else ''}.")
     if row.stale_signals:
         sentences.append(f"Unknown for now: {', '.join(row.stale_signals)}.")

@@ -31,23 +31,23 @@ def output_status(
     if base is not None and base not in subscribers:
         problems.append(f"{base} does not subscribe to {topic}: the gate drives nothing")
     elif not subscribers:
-        problems.append(f"nobody subscribes to {topic}: the gate drives nothing")
+        problems.append(f"no node subscribes to {topic}: the gate drives nothing")
     values = {"publishers besides the gate": len(publishers), "subscribers": len(subscribers)}
     level = Severity.ERROR if problems else Severity.OK
     return Status("output", level, "; ".join(problems) or "drives the base", values)
 
 
-def ends_status(misfits: Sequence[str], apart: Sequence[str]) -> Status:
+def ends_status(misfits: Sequence[str], mismatches: Sequence[str]) -> Status:
     """Report whether planner, base and odometry exchange messages with the gate.
 
     Parameters
     ----------
     misfits : sequence of str
         Who has another type than the gate.
-    apart : sequence of str
+    mismatches : sequence of str
         Who has a quality of service that does not fit the gate's.
     """
-    problems = list(apart)
+    problems = list(mismatches)
     if misfits:
         hint = "actuators.twist.stamped says which type commands have"
         problems.insert(0, f"{'; '.join(misfits)}: {hint}")

@@ -166,11 +166,11 @@ class IncidentWriter:
         self.newest = str(file.close(remarks))
         self._file, self.problem, self._over = None, "", self._begun
         said_of = "; ".join((*remarks.values(), *file.left_out.values()))
-        told = f"black box: {self.newest}: {file.messages} messages"
+        text = f"black box: {self.newest}: {file.messages} messages"
         if said_of:
-            self._warn(f"{told}; {said_of}")
+            self._warn(f"{text}; {said_of}")
         else:
-            self._say(told)
+            self._say(text)
         self._prune()
 
     def _prune(self, coming: int = 0, files: int = 0) -> None:

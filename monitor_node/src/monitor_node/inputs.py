@@ -39,15 +39,15 @@ class Taken(NamedTuple):
         When the middleware had it and all that was sent before it, and when all that waited had
         been taken, by the system's clock. The second is earlier only if that clock was set back in
         between.
-    told_ns : int or None
-        When it arrived in simulated time, if a player has told it.
+    player_ns : int or None
+        When it arrived in simulated time, by a player's report.
     """
 
     topic: str
     payload: bytes
     received_ns: int
     taken_ns: int
-    told_ns: int | None
+    player_ns: int | None
 
 
 class Publisher(NamedTuple):
@@ -112,8 +112,8 @@ class Input:
             return
         for publisher in self.publishers:
             if publisher.type != self.type:
-                told = f"the monitor file says {self.type}"
-                yield f"{publisher.node} publishes {publisher.type}, {told}"
+                expected = f"the monitor file says {self.type}"
+                yield f"{publisher.node} publishes {publisher.type}, {expected}"
                 continue
             policies = missing(publisher.quality, self.quality)
             if policies:
@@ -141,8 +141,8 @@ class Inputs:
         read stands in their place.
     fixed : callable
         Gives the prescribed reliability and durability of a topic, None where it follows.
-    told : bool
-        A player in lock-step tells when messages arrived.
+    player_times : bool
+        A player in lock-step reports when messages arrived.
 
     Raises
     ------
@@ -157,13 +157,13 @@ class Inputs:
         depth: int,
         fixed: Callable[[str], tuple[bool | None, bool | None]],
         *,
-        told: bool = True,
+        player_times: bool = True,
         whole: Collection[str] = (),
     ) -> None:
         self._node = node
         self._depth = depth
         self._whole = frozenset(whole)
-        self._told = told
+        self._player_times = player_times
         self.inputs = tuple(
             Input(topic, kind, message_class(kind, topic=topic) if kind else None, fixed(topic))
             for topic, kind in topics.items()
@@ -172,7 +172,7 @@ class Inputs:
 
     def open(self) -> None:
         """Subscribe to all topics."""
-        if self._told:
+        if self._player_times:
             self._arrivals = self._node.create_subscription(
                 Arrivals,
                 f"~/{ARRIVALS}",
@@ -201,13 +201,13 @@ class Inputs:
         found = (self._arrivals, *(topic_input.subscription for topic_input in self.inputs))
         return frozenset(subscription for subscription in found if subscription is not None)
 
-    def take(self, *, told: bool = False) -> list[Taken]:
-        """Take all messages that wait; `told`: with the arrivals that a player has told.
+    def take(self, *, player_times: bool = False) -> list[Taken]:
+        """Take all messages that wait; `player_times`: with the arrivals that a player reported.
 
-        The last times that were told of a topic are those of its last messages: where the
+        The last times of a topic are those of its last messages: where the
         middleware drops messages, it drops the oldest.
         """
-        times = self._take_arrivals() if told else {}
+        times = self._take_arrivals() if player_times else {}
         found = []
         for topic_input in self.inputs:
             if topic_input.subscription is None:
@@ -221,17 +221,17 @@ class Inputs:
             known = times.get(topic_input.name, [])
             arrivals = ([None] * len(messages) + known)[len(known) :]
             found += [
-                (topic_input, payload, info["received_timestamp"], told_ns)
-                for (payload, info), told_ns in zip(messages, arrivals, strict=True)
+                (topic_input, payload, info["received_timestamp"], player_ns)
+                for (payload, info), player_ns in zip(messages, arrivals, strict=True)
             ]
         taken_ns = time.time_ns()
         return [
-            Taken(source.topic, data, source.in_turn(received_ns, taken_ns), taken_ns, told_ns)
-            for source, data, received_ns, told_ns in found
+            Taken(source.topic, data, source.in_turn(received_ns, taken_ns), taken_ns, player_ns)
+            for source, data, received_ns, player_ns in found
         ]
 
     def _take_arrivals(self) -> Mapping[str, list[int | None]]:
-        """Return what a player has told since the last time, by name of topic on the graph."""
+        """Return the arrivals that a player reported since the last time, by topic on the graph."""
         found: dict[str, list[int | None]] = defaultdict(list)
         for message, _ in _take(self._arrivals, Arrivals, raw=False):
             for name, time_ns in zip(message.topics, message.times_ns, strict=False):
@@ -274,7 +274,7 @@ class Inputs:
         return topic_input.message_class is not None
 
     def ask_again(self) -> None:
-        """Subscribe anew to what publishers keep for late subscribers: all was forgotten."""
+        """Subscribe again to latched topics, after everything was forgotten."""
         for topic_input in self.inputs:
             if topic_input.subscription is not None and topic_input.quality.latched:
                 self._subscribe(topic_input)

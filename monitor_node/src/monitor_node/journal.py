@@ -16,7 +16,7 @@ from forewarn_ros.status import Severity, Status
 
 FORMAT = 2
 KEEPING = ("autoware", "nav2")
-"""Actuators whose stacks keep what they were told; a gate follows the monitor's topics."""
+"""Actuators whose stacks keep the last command; a gate follows the monitor's topics."""
 
 MUTES = ("tick", "mutes", "heard", "reasons")
 """What a memory tells of mutes, and of when it was."""
@@ -83,15 +83,15 @@ class Journal:
 
     @property
     def to_look_at(self) -> str:
-        """What somebody has to look at: what is left in force, and `lost`; empty if nothing.
+        """What an operator has to look at: what is left in force, and `lost`; empty if nothing.
 
         The next life that acts by these actuators takes it back, and reports nothing.
         """
         if not self._left_alone:
             return self.lost
         left = (
-            f"what a former life asked for by {' and '.join(self._left_alone)} may still be in "
-            "force, and this one does not act by it: nobody takes it back"
+            f"a former life asked for something by {' and '.join(self._left_alone)}, and this one "
+            "does not act by it: it may stay in force until you take it back"
         )
         return "; ".join(filter(None, (_until_looked_at(left), self.lost)))
 
@@ -99,19 +99,19 @@ class Journal:
         lost = f"{damage}: obligations, alerts, counts and mutes of the former life are lost"
         if self._actuators:
             duty = f"if it limited or stopped the robot by {' or '.join(self._actuators)}"
-            lost += f", and {duty}, nobody takes that back"
+            lost += f", and {duty}, that stays until you take it back"
         self._look(lost)
 
     def _look(self, why: str) -> None:
-        """Report until somebody has looked."""
-        told = _until_looked_at(why)
-        if told not in self.lost:
-            self.lost = "; ".join(filter(None, (self.lost, told)))
+        """Report until an operator has looked."""
+        warning = _until_looked_at(why)
+        if warning not in self.lost:
+            self.lost = "; ".join(filter(None, (self.lost, warning)))
 
     def acknowledge(self) -> str:
         """Report it no longer, and return it; the next entry knows nothing of it."""
-        told, self.lost, self._left_alone = self.to_look_at, "", ()
-        return told
+        warning, self.lost, self._left_alone = self.to_look_at, "", ()
+        return warning
 
     def keep(self, watch: LiveSession, owing: Sequence[str]) -> None:
         """Keep the present of a monitor; before its first tick, with the mutes of a former life."""
@@ -127,7 +127,7 @@ class Journal:
             self.write(self._last[0], owing)
 
     def keep_alerts(self, alerts: Alerts) -> None:
-        """Keep what nobody has acknowledged, beside what was kept last."""
+        """Keep unacknowledged alerts, beside those kept last."""
         self._alerts = alerts.lasting().data
         if self._last is not None:
             self.write(*self._last)
@@ -226,7 +226,7 @@ def _parsed(body: Any) -> tuple[Entry, str]:
 
 
 def carried_over(alerts: Alerts, journal: Journal | None, names: Collection[str]) -> list[str]:
-    """Recall the alerts of a former life, and return what is to be said of those dropped.
+    """Recall the alerts of a former life, and return messages about those dropped.
 
     What this process had before it was deactivated is more than the journal has.
     """
@@ -234,7 +234,7 @@ def carried_over(alerts: Alerts, journal: Journal | None, names: Collection[str]
     if left is not None and not alerts.all and not alerts.forgotten:
         alerts.recall(left.alerts)
     return [
-        f"alert {alert.id} of {alert.name}, which nobody has acknowledged, is dropped: the monitor "
+        f"unacknowledged alert {alert.id} of {alert.name} is dropped: the monitor "
         "file has no such property"
         for alert in alerts.only(names)
         if not alert.acknowledged

@@ -56,7 +56,7 @@ class Announced:
     Attributes
     ----------
     grounds : Rationale or None
-        What it said last when it was activated.
+        Its last message about how it was activated.
     started : int or None
         The tick at which it began, since `forget`.
     seen_ns : int
@@ -68,12 +68,12 @@ class Announced:
         self.forget()
 
     def forget(self) -> None:
-        """Play anew: the monitor has to begin and to hear the clock once more."""
+        """Play again: the monitor has to begin and to hear the clock once more."""
         self.started: int | None = None
         self.seen_ns = -1
 
     def hear(self, text: str) -> None:
-        """Take in an event; raises RecordingError if the text is none."""
+        """Take in an event; raises RecordingError if the text holds no event."""
         event = decode(text)
         match event:
             case Activate():
@@ -114,7 +114,7 @@ class Step(NamedTuple):
 
 
 class LockStep:
-    """The steps of one pass through a recording; the first one begins the ticks anew.
+    """The steps of one pass through a recording; the first one restarts the ticks.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ class Reminder:
     say : callable
         Logs a line.
     patience : float
-        Seconds for which it has to last before it is said at all.
+        Seconds for which it has to last before it is logged at all.
     """
 
     def __init__(self, say: Callable[[str], object], patience: float = 0.0) -> None:
@@ -35,7 +35,7 @@ class Reminder:
             self._due = math.inf
         elif self._due == math.inf:
             self._due, self._pause = now + self._patience, AGAIN
-        elif line != self._line:  # something else than what was told: it cannot wait for minutes
+        elif line != self._line:  # another line than the last: it cannot wait for minutes
             self._due, self._pause = min(self._due, now + AGAIN), AGAIN
         self._line = line
         if line and now >= self._due:
@@ -51,12 +51,12 @@ class Reminders:
     ----------
     say : callable
         Logs a line.
-    told : sequence of str
+    elsewhere : sequence of str
         Notes about its signals that have been logged already.
     """
 
-    def __init__(self, say: Callable[[str], object], told: Sequence[str]) -> None:
-        self._told = frozenset(told)
+    def __init__(self, say: Callable[[str], object], elsewhere: Sequence[str]) -> None:
+        self._elsewhere = frozenset(elsewhere)
         self._clock = Reminder(say, CLOCK_PATIENCE)
         self._inputs = Reminder(say, INPUT_PATIENCE)
         self._notes = Reminder(say)
@@ -77,7 +77,7 @@ class Reminders:
         now : float
             Seconds of a clock that only goes on.
         silent : sequence of str
-            Topics that nobody publishes.
+            Topics without a publisher.
         clocks : sequence of str or None
             Nodes that publish /clock; None by the system's clock.
         notes : sequence of str
@@ -87,11 +87,11 @@ class Reminders:
         """
         self._inputs.take(without_publishers(silent), now)
         self._clock.take(without_clock(clocks, started=started), now)
-        self._notes.take("; ".join(note for note in notes if note not in self._told), now)
+        self._notes.take("; ".join(note for note in notes if note not in self._elsewhere), now)
 
 
 class Throttle:
-    """Says a line unless the same one was said less than five seconds ago.
+    """Logs a line unless it logged the same one less than five seconds ago.
 
     Lines that differ only in decimal numbers are the same. Where two nodes publish the clock, it
     jumps at each of their messages, by a different number of seconds each time.
@@ -99,24 +99,26 @@ class Throttle:
 
     def __init__(self, say: Callable[[str], object]) -> None:
         self._say = say
-        self._said: dict[str, float] = {}
+        self._logged_at: dict[str, float] = {}
 
     def take(self, line: str, now: float) -> None:
         """Take in a line at `now`, in seconds."""
         key = DECIMAL.sub("", line)
-        if now - self._said.get(key, -math.inf) < THROTTLE:
+        if now - self._logged_at.get(key, -math.inf) < THROTTLE:
             return
-        if len(self._said) >= KEPT_LINES:  # lines with numbers in them are never the same again
-            self._said.clear()
-        self._said[key] = now
+        if (
+            len(self._logged_at) >= KEPT_LINES
+        ):  # lines with numbers in them are never the same again
+            self._logged_at.clear()
+        self._logged_at[key] = now
         self._say(line)
 
 
 def without_publishers(names: Sequence[str]) -> str:
-    """Return the line about topics that nobody publishes; empty if there are none."""
+    """Return the line about topics without a publisher; empty if there are none."""
     if not names:
         return ""
-    return f"nobody publishes {', '.join(names)}: look for other names with `ros2 topic list`"
+    return f"no node publishes {', '.join(names)}: look for other names with `ros2 topic list`"
 
 
 def without_clock(publishers: Sequence[str] | None, *, started: bool) -> str:
@@ -134,6 +136,6 @@ def without_clock(publishers: Sequence[str] | None, *, started: bool) -> str:
     if publishers:
         return f"no time has come on /clock yet, which {', '.join(publishers)} publishes: no ticks"
     return (
-        "use_sim_time is true, and nobody publishes /clock: no ticks (start a simulator or "
+        "use_sim_time is true, and no node publishes /clock: no ticks (start a simulator or "
         "bag_player_node, or set use_sim_time to false)"
     )

@@ -34,19 +34,19 @@ from forewarn.signals.external import EXTERNAL_TYPE
 from forewarn.states.inputs import open_feed
 from forewarn.states.plan_signals import packed_rules, plan_readers
 from forewarn_ros.clock import is_simulated
-from forewarn_ros.events import apart, owner
+from forewarn_ros.events import owner, qos_mismatches
 from forewarn_ros.lifecycle import ReportingNode, reported
 from forewarn_ros.overrides import tell_ignored, tell_unaddressed
 from forewarn_ros.status import Status
 from monitor_node import parameters
 from monitor_node.actuators.loading import Actuators, check_messages, named
-from monitor_node.apart import MEGABYTE, load_apart
 from monitor_node.background import BackgroundBounds, BackgroundLearning, open_watch
 from monitor_node.bond import Bond, check_bond
 from monitor_node.diagnosis import Lasting, mode_status, node_status, statuses
 from monitor_node.inputs import Inputs
 from monitor_node.journal import Journal, carried_over
 from monitor_node.log_throttle import Reminders, Throttle
+from monitor_node.model_subprocess import MEGABYTE, load_in_subprocess
 from monitor_node.operator_log import OperatorLog
 from monitor_node.outputs import Outputs
 from monitor_node.pacing import Pacer
@@ -140,7 +140,7 @@ class MonitorNode(ReportingNode):
                 check_model(compiled, self._model)
             detector = open_detector(compiled, self._model)
             need_live_actions(compiled, detector)
-            # Whoever steps the clock wants the same at every run: then bounds come first.
+            # A stepped clock has to give the same at every run: then bounds come first.
             later = self._value("background_bounds") and not self._value("use_sim_time")
             sources = (compiled, self._model, self._types, external)
             watch, self._bounds = open_watch(*sources, background=later, detector=detector)
@@ -277,7 +277,7 @@ class MonitorNode(ReportingNode):
     def _left_in_force(self, *, over: bool = False) -> list[str]:
         """Return which actuators have left something in force, at the end if they are `over`.
 
-        After an orderly end the journal is told, too: what was confirmed since is owed no more.
+        After an orderly end the journal records it, too: confirmed requests are no longer due.
         """
         actuators = self._actuators
         if actuators is None:
@@ -316,8 +316,8 @@ class MonitorNode(ReportingNode):
         if refused := parameters.refuse("mode", mode):
             raise ConfigError(f"parameter {refused}")
         self._modes = (spec.mode, mode)
-        if told := mode_status(*self._modes).message.partition(": ")[2]:
-            self.get_logger().warning(told)
+        if warning := mode_status(*self._modes).message.partition(": ")[2]:
+            self.get_logger().warning(warning)
         return spec if mode == "act" else spec.model_copy(update={"mode": "observe"})
 
     def _load_model(self, named: Path | None) -> CountModel | None:
@@ -325,7 +325,7 @@ class MonitorNode(ReportingNode):
         path = Path(given) if given else named
         if path is None:
             return None
-        return load_apart(path, self._value("model_limit") * MEGABYTE)
+        return load_in_subprocess(path, self._value("model_limit") * MEGABYTE)
 
     def _topics(self, compiled: Any) -> dict[str, str]:
         topics = dict(compiled.spec.topics)
@@ -388,8 +388,8 @@ class MonitorNode(ReportingNode):
         return open_keeper(watch, names, inputs, extra, files, self.get_logger())
 
     def _policy_changed(self, name: str, values: Mapping[str, object]) -> None:
-        told = ", ".join(f"{key} is {value}" for key, value in values.items())
-        self.get_logger().info(f"properties.{name}: {told}")
+        text = ", ".join(f"{key} is {value}" for key, value in values.items())
+        self.get_logger().info(f"properties.{name}: {text}")
         if self.runtime is not None:
             self.runtime.note(PolicyChange(name, dict(values)))
 
@@ -415,8 +415,8 @@ class MonitorNode(ReportingNode):
         if same_name:
             others = "another node is" if same_name == 1 else f"{same_name} other nodes are"
             self._warn(f"{others} called {self.get_fully_qualified_name()}, too")
-        for told in apart(self, self.publishers):
-            self._warn(told)
+        for mismatch in qos_mismatches(self, self.publishers):
+            self._warn(mismatch)
         found = [node_status(self.state, self.problem or failure, same_name, self.next_step)]
         found += [self._security, mode_status(*self._modes)]
         if runtime is not None:

@@ -17,7 +17,7 @@ class Logger(Protocol):
         """Log what is good to know."""
 
     def warning(self, message: str) -> bool:
-        """Log what somebody should look at."""
+        """Log what an operator should look at."""
 
 
 class OperatorLog:
@@ -33,7 +33,7 @@ class OperatorLog:
         self._logger = logger
         self._asked = NO_ACTION, ""
 
-    def tell(self, result: TickResult) -> None:
+    def log(self, result: TickResult) -> None:
         """Log what is new at a tick."""
         anomaly = result.verdict.anomaly
         if anomaly is not None and anomaly.since == anomaly.tick:

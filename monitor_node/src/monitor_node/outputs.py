@@ -35,7 +35,7 @@ class Outputs:
     """Publishers, silent while the node is inactive.
 
     Risk and interventions are reliable and transient local. The deadline is two periods of the
-    monitor, and there is none where it counts steps; a monitor that has not looked for five what is
+    monitor; without one where it counts steps. A monitor that has not looked for five what is
     due loses its liveliness, which is manual: a node that hangs does not pass for alive.
 
     Parameters
@@ -68,7 +68,8 @@ class Outputs:
     alerts : Publisher
         Whenever an alert begins, acts, ends or is acknowledged.
     state : Publisher
-        Every tick, while somebody listens: signals, then ``predicates.NAME`` and ``terminal.NAME``
+        Every tick, while it has subscribers: signals, then ``predicates.NAME`` and
+        ``terminal.NAME``
         as 1, 0 or NaN.
     events : Publisher
         What happens to the monitor, in JSON: ``activate``, ``start``, ``clock``, ``reset``,

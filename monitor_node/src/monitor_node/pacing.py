@@ -15,7 +15,7 @@ from forewarn.signals.clock import NANOSECONDS, Clock, Moments
 
 
 class Restart(NamedTuple):
-    """Ticks begin, for the first time or anew.
+    """Ticks begin, for the first time or again.
 
     Attributes
     ----------
@@ -47,7 +47,8 @@ class Pacer:
     late : int
         Messages that came to light only after the tick that they would have belonged to.
     untimely : int
-        Arrivals that a player told and that cannot be: before the last tick, or ahead of the clock.
+        Arrivals that a player reported and that cannot be: before the last tick, or ahead of the
+        clock.
 
     Parameters
     ----------
@@ -131,7 +132,9 @@ class Pacer:
         self._floor_ns = now_ns
         return Restart(self.first, now_ns, reason, jump_ns)
 
-    def arrival_ns(self, received_ns: int, taken_ns: int, told_ns: int | None = None) -> int | None:
+    def arrival_ns(
+        self, received_ns: int, taken_ns: int, player_ns: int | None = None
+    ) -> int | None:
         """Return when a message counts as arrived; None if that was before the clock jumped.
 
         Parameters
@@ -140,16 +143,16 @@ class Pacer:
             System time at which the middleware had it; 0 if it does not say.
         taken_ns : int
             System time once it had been taken from the middleware.
-        told_ns : int or None
-            Simulated time at which it arrived, if a player has told it.
+        player_ns : int or None
+            Simulated time at which it arrived, by a player's report.
         """
         time_ns = self.received_ns(received_ns, taken_ns)
         if time_ns is None:
             return None
         assert self._now_ns is not None
-        if told_ns is not None and self.simulated:
-            if self._floor_ns <= told_ns <= self._now_ns:
-                return told_ns
+        if player_ns is not None and self.simulated:
+            if self._floor_ns <= player_ns <= self._now_ns:
+                return player_ns
             self.untimely += 1
         if time_ns < self._floor_ns:
             self.late += not self.simulated
@@ -189,7 +192,7 @@ class Pacer:
             self._floor_ns = max(self._floor_ns, arrival_ns)
 
     def due_ns(self, tick: int) -> int | None:
-        """Return when a tick may be evaluated; None if nobody knows."""
+        """Return when a tick may be evaluated; None if that is not known."""
         return self.moments.due_ns(tick)
 
     def overdue_ns(self, tick: int) -> int:

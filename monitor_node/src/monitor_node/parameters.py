@@ -158,8 +158,8 @@ NODE_PARAMETERS = (
         "max_clock_step",
         5.0,
         _describe(
-            "Seconds; a clock that moves on by more at once has jumped, and everything starts "
-            f"anew. Backward jumps always do that. {NEXT_ACTIVATE}",
+            "Seconds; a clock that moves on by more at once has jumped, and monitoring starts "
+            f"again. Backward jumps always do that. {NEXT_ACTIVATE}",
             floats=(0.1, 3600.0),
         ),
     ),

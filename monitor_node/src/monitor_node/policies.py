@@ -33,7 +33,7 @@ class Policies:
     owner : Owner
         The monitor, which may be absent for the moment.
     changed : callable
-        Told a property and its new values once they are in force.
+        Called with a property and its new values once they are in force.
     """
 
     def __init__(

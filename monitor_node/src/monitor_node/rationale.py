@@ -44,8 +44,8 @@ class RationaleFinder:
         found = sources_of(monitor, verdict, ages, since, nodes)
         formula = self._watch.spec.properties[row.property].formula
         remedy = self._remedies.of(monitor, verdict, row)
-        told = account(request, formula, found, remedy, monitor.clock)
-        return Rationale(formula, found, remedy, told)
+        reason = account(request, formula, found, remedy, monitor.clock)
+        return Rationale(formula, found, remedy, reason)
 
     def after(self, verdict: Verdict) -> None:
         """Remember since when signals are unknown, after a tick."""

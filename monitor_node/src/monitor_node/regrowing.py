@@ -1,4 +1,4 @@
-"""Growing the tree of the states anew from what was seen, while the ticks go on."""
+"""Growing the tree of the states again from the moments seen, while the ticks go on."""
 
 from __future__ import annotations
 
@@ -96,13 +96,13 @@ class Regrowing:
             self._runs.observe(verdict.tick, verdict.values, ended=ended)
         grown = self._growing.after(verdict.tick, lambda: self._grow)
         if grown is not None:
-            self._tell(grown)
+            self._report(grown)
 
-    def _tell(self, grown: Future[str]) -> None:
+    def _report(self, grown: Future[str]) -> None:
         try:
             self._say(grown.result())
         except (ForewarnError, OSError) as error:
-            self._warn(f"the tree was not grown anew: {error}")
+            self._warn(f"the tree could not be grown again: {error}")
 
     def _grow(self) -> str:
         draft, paths = self._paths.draft, self._paths
@@ -116,7 +116,7 @@ class Regrowing:
         _empty(paths.traces)
         for made, path in zip(draft, paths, strict=True):
             os.replace(made, path)
-        grown = f"the tree was grown anew from {moments} moments"
+        grown = f"the tree was grown again from {moments} moments"
         if digest == self._digest:
             return f"{grown} and is as it was: load_model takes {paths.model}"
         return (
@@ -125,7 +125,7 @@ class Regrowing:
         )
 
     def _run(self, *arguments: object) -> None:
-        """Run a command; 1 says that nothing tells the actions apart."""
+        """Run a command; exit code 1 means that no condition separates the actions."""
         if self._closed:
             raise ForewarnError("the monitor has ended")
         growing = command(COMMAND.format(nice=NICE), *arguments)
@@ -137,15 +137,15 @@ class Regrowing:
             start_new_session=True,
         ) as process:
             self._process = process
-            said = process.communicate()[1]
+            output = process.communicate()[1]
         self._process = None
         if process.returncode not in (0, 1):
             raise ModelError(
-                f"`forewarn {arguments[0]}` ended with {process.returncode}: {said[-LAST_WORDS:]}"
+                f"`forewarn {arguments[0]}` ended with {process.returncode}: {output[-LAST_WORDS:]}"
             )
 
     def close(self) -> None:
-        """Let what is being made be for nobody."""
+        """Drop the result of the tree being grown."""
         self._closed = True
         process = self._process
         if process is not None:
@@ -158,5 +158,5 @@ def _empty(folder: Path) -> None:
     if folder.is_dir():
         for path in folder.glob("*.jsonl"):
             path.unlink()
-        with suppress(OSError):  # somebody else's files stay
+        with suppress(OSError):  # files of others stay
             folder.rmdir()

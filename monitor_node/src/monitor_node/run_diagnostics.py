@@ -21,19 +21,19 @@ def findings(runtime: Runtime) -> Iterator[Status]:
 
 
 def _alert_status(runtime: Runtime) -> Status:
-    """Report alerts until somebody has taken note of them; what is over takes no mode away."""
-    unheeded, kept = runtime.alerts.unheeded, runtime.alerts
+    """Report alerts until they are acknowledged; those that are over take no mode away."""
+    unacknowledged, kept = runtime.alerts.unacknowledged, runtime.alerts
     values: dict[str, object] = {
         "kept": len(kept.all),
-        "unacknowledged": len(unheeded),
+        "unacknowledged": len(unacknowledged),
         "forgotten": kept.forgotten,
     }
-    values |= {f"alert {alert.id}": alert.reason for alert in unheeded}
-    if not unheeded:
-        return Status("alerts", Severity.OK, "none that nobody has acknowledged", values)
-    names = ", ".join(f"{alert.id} {alert.name}" for alert in unheeded[-5:])
-    told = f"{len(unheeded)} that nobody has acknowledged: {names}"
-    return Status("alerts", Severity.OK, told, values)
+    values |= {f"alert {alert.id}": alert.reason for alert in unacknowledged}
+    if not unacknowledged:
+        return Status("alerts", Severity.OK, "all acknowledged", values)
+    names = ", ".join(f"{alert.id} {alert.name}" for alert in unacknowledged[-5:])
+    text = f"{len(unacknowledged)} unacknowledged: {names}"
+    return Status("alerts", Severity.OK, text, values)
 
 
 def _anomaly_status(runtime: Runtime) -> Status:
@@ -61,9 +61,9 @@ def _plan_statuses(runtime: Runtime) -> Iterator[Status]:
     if runtime.latest is None:
         return
     spec, names = runtime.watch.spec, runtime.watch.monitor.abstraction.signals
-    for name, said in verdicts(spec, names, runtime.latest.verdict.values).items():
-        broken, acting = said not in (None, SAFE), spec.mode == "act"
-        text = "no plan" if said is None else str(said) or "the plan is safe"
+    for name, finding in verdicts(spec, names, runtime.latest.verdict.values).items():
+        broken, acting = finding not in (None, SAFE), spec.mode == "act"
+        text = "no plan" if finding is None else str(finding) or "the plan is safe"
         only = " (only observing)" if broken and not acting else ""
         severity = Severity.ERROR if broken and acting else Severity.OK
         yield Status(f"plan {name}", severity, f"{text}{only}", {})

@@ -62,7 +62,7 @@ class Runtime:
         Where to write what happens.
     warn : callable
         Logs a line.
-    teller : OperatorLog
+    operator_log : OperatorLog
         Logs what the monitor has found.
     actuators : Actuators or None
         What intervenes, if anything does.
@@ -78,7 +78,7 @@ class Runtime:
         outputs: Outputs,
         record: RecordWriter | None,
         warn: Callable[[str], None],
-        teller: OperatorLog,
+        operator_log: OperatorLog,
         actuators: Actuators | None = None,
         journal: Journal | None = None,
     ) -> None:
@@ -97,7 +97,7 @@ class Runtime:
         self._composer = Composer(watch, inputs, outputs.signature)
         self._composed: Composed | None = None
         self._unsaid: Composed | None = None
-        self._warn, self._teller = warn, teller
+        self._warn, self._operator_log = warn, operator_log
         self._actuators = actuators
         self.journal = journal
         if journal is not None and journal.left is not None and actuators is not None:
@@ -158,7 +158,7 @@ class Runtime:
             if regular:
                 self._goal(tick, self._due_ns(tick))
             self._tick(tick)
-        self.pacer.evaluated(due[-1])  # or left out: nobody will know more of it
+        self.pacer.evaluated(due[-1])  # or left out, for good
         done = len(due) - left_out
         spent_ns = (perf_counter_ns() - self._begun_ns) // max(done, 1)
         overruns = max(done - 1, 0) if regular else 0
@@ -202,7 +202,7 @@ class Runtime:
             waited = 0.0 if due_ns is None else (now_ns - due_ns) / NANOSECONDS
         if not self.pacer.started or waited <= lease(self.pacer.clock):
             return ""
-        return f"nobody has looked for {waited:.1f} s which ticks are due"
+        return f"no tick was looked for in the last {waited:.1f} s"
 
     def _follow(self, now_ns: int) -> None:
         self._looked = time.monotonic()
@@ -265,9 +265,9 @@ class Runtime:
     def _taken(self) -> list[tuple[int, str, bytes]]:
         """Return arrival, topic and payload of all messages that wait, in order of arrival."""
         taken = [
-            (self.pacer.arrival_ns(received_ns, taken_ns, told_ns), topic, payload)
-            for topic, payload, received_ns, taken_ns, told_ns in self.inputs.take(
-                told=self.pacer.simulated
+            (self.pacer.arrival_ns(received_ns, taken_ns, player_ns), topic, payload)
+            for topic, payload, received_ns, taken_ns, player_ns in self.inputs.take(
+                player_times=self.pacer.simulated
             )
         ]
         known = [
@@ -297,7 +297,7 @@ class Runtime:
         self.recording.risk(due_ns, composed.risk, self.watch, composed.anomaly)
         self._act(result.request, fresh=self._fresh(tick))
         self.outputs.alive()
-        self._teller.tell(result)
+        self._operator_log.log(result)
         self.pacer.evaluated(tick)
         self.latest, self._unsaid = result, None
         self.take_bounds()
@@ -315,8 +315,8 @@ class Runtime:
             if listened:
                 self.outputs.state.publish(conversions.signals(result.verdict.time_ns, *seen))
             if self.black_box is not None:
-                said = composed.risk, composed.request, composed.anomaly
-                self.black_box.tick(due_ns, result, seen, *said)
+                published = composed.risk, composed.request, composed.anomaly
+                self.black_box.tick(due_ns, result, seen, *published)
         box = self.black_box
         writing = "" if box is None or not box.writing else box.writer.path
         if self.alerts.take(result, self.watch.session.clock, writing):
@@ -337,7 +337,7 @@ class Runtime:
         message = conversions.intervention(time_ns, request, self.outputs.signature)
         self.outputs.intervention.publish(message)
         self._composer.standing = conversions.PublishedRequest.of(request)
-        self._teller.request(request)
+        self._operator_log.request(request)
         if self.black_box is not None:
             self.black_box.intervention(time_ns, message)
 
@@ -353,7 +353,7 @@ class Runtime:
 
     def _recall(self, restart: Restart) -> None:
         """Go on where a former life ended, if there was one."""
-        lost = "the monitor was started anew, and nobody knows where it stood"
+        lost = "the monitor was restarted without a memory of its former state"
         memory = take_up(self.journal, self.watch, restart.tick, self._warn)
         if memory is not None:
             self.note(Recall(restart.tick, memory))
@@ -368,7 +368,7 @@ class Runtime:
         return self.inputs.subscriptions | extra
 
     def _restart(self, restart: Restart) -> None:
-        """Begin anew: the clock was seen for the first time, or it has jumped.
+        """Start again: the clock was seen for the first time, or it has jumped.
 
         What is asked for stays in force, and so does what actuators were left with: the first tick
         decides.
@@ -391,9 +391,9 @@ class Runtime:
         self.outputs.events.publish(conversions.event(start))
         self._recall(restart)
         if self._composer.standing is None and not self.watch.advisor.asking:
-            # Whoever still holds an intervention of a former life is told that it is over.
-            told = withdraw(self.watch.advisor, "the monitor was activated")
-            self._request(restart.time_ns, told)
+            # Nodes that still hold an intervention of a former life hear that it is over.
+            withdrawn = withdraw(self.watch.advisor, "the monitor was activated")
+            self._request(restart.time_ns, withdrawn)
 
     def use_model(self, model: CountModel, monitor: Monitor, packed: Packed | None) -> None:
         """Put a model and the monitor solved for it into force, from the next tick on."""

@@ -17,7 +17,7 @@ from forewarn_ros.status import Severity, Status
 
 ENABLE, STRATEGY = "ROS_SECURITY_ENABLE", "ROS_SECURITY_STRATEGY"
 KEYSTORE, OVERRIDE = "ROS_SECURITY_KEYSTORE", "ROS_SECURITY_ENCLAVE_OVERRIDE"
-OPEN = "whoever is on the network can send interventions, mute the monitor and command the robot"
+OPEN = "anyone on the network can send interventions, mute the monitor and command the robot"
 
 
 def announce_security(node: Node) -> Status:

@@ -24,7 +24,6 @@ from forewarn.monitoring.risk_rows import compared
 from forewarn.monitoring.step import Monitor
 from forewarn.threads import in_background
 from monitor_node import conversions
-from monitor_node.apart import MEGABYTE, load_apart
 from monitor_node.conversions import (
     Acknowledge,
     Explain,
@@ -36,6 +35,7 @@ from monitor_node.conversions import (
     SaveIncident,
 )
 from monitor_node.explaining import explain, reasons
+from monitor_node.model_subprocess import MEGABYTE, load_in_subprocess
 from monitor_node.runtime import Runtime
 from monitor_node.tick_inputs import ages_at
 
@@ -119,11 +119,11 @@ class Services:
 
     def _log(self, response: Any) -> None:
         logger = self._node.get_logger()
-        told = _printable(response.message)
+        text = _printable(response.message)
         if response.success:
-            logger.info(told)
+            logger.info(text)
         else:
-            logger.error(told)
+            logger.error(text)
 
     def _note(self, event: session_events.Event) -> None:
         if self._owner.runtime is not None:
@@ -174,7 +174,7 @@ class Services:
             if runtime is None:
                 raise ForewarnError("there is nothing to acknowledge: the monitor is not active")
             now_ns = int(self._node.get_clock().now().nanoseconds)
-            who = request.requester or "somebody"
+            who = request.requester or "no name given"
             numbers = tuple(request.alerts)
             heard = runtime.alerts.acknowledge(numbers, who, request.reason, now_ns)
             journal = runtime.journal
@@ -233,7 +233,7 @@ class Services:
             _check_texts(request)
             model, monitor, packed = await self._build(watch, request.path)
             if watch is not self._owner.watch:
-                raise ForewarnError("the monitor was configured anew while the model was built")
+                raise ForewarnError("the monitor was configured again while the model was built")
             self._use(watch, model, monitor, packed)
             response.success, response.message = True, f"loaded {request.path}"
         except ForewarnError as error:
@@ -249,7 +249,7 @@ class Services:
         most = self._node.get_parameter("model_limit").value * MEGABYTE
 
         def build() -> Built:
-            model = load_apart(path, most)
+            model = load_in_subprocess(path, most)
             try:
                 monitor = watch.build(model)
             except ForewarnError as error:
@@ -265,7 +265,7 @@ class Services:
         future: Future = Future(executor=self._node.executor)
 
         def tell(done: Any) -> None:
-            with suppress(InvalidHandle):  # the executor is being shut down: nobody listens
+            with suppress(InvalidHandle):  # the executor is being shut down
                 future.set_result(done)
 
         in_background("service", task).add_done_callback(tell)
@@ -324,7 +324,7 @@ def _figure(row: Any) -> float:
 
 
 def _check_texts(request: Any) -> None:
-    """Refuse texts that nobody reads, and spell out the control characters of who asks and why.
+    """Refuse texts that are too long, and spell out the control characters of who asks and why.
 
     They are logged, published, recorded and kept.
     """
@@ -350,4 +350,4 @@ def _asker(request: Any) -> dict[str, str]:
 
 
 def _by(request: Any) -> str:
-    return f" (by {request.requester or 'somebody'}: {request.reason or 'no reason given'})"
+    return f" (by {request.requester or 'no name given'}: {request.reason or 'no reason given'})"

@@ -28,7 +28,7 @@ from forewarn_ros.process import Interrupt, middleware
 from monitor_node.conversions import ACTION_NAMES
 from monitor_node.outputs import KEPT
 from monitor_node.parameters import TOP_PARAMETERS, declare
-from monitor_node.top_screen import Heard, screen, unheeded_of
+from monitor_node.top_screen import Heard, screen, unacknowledged_of
 
 DRAW_EVERY, WAIT = 0.2, 0.05
 KEYS = {b"\x1b[A": "k", b"\x1b[B": "j", b"\x1bOA": "k", b"\x1bOB": "j"}
@@ -73,7 +73,7 @@ class Top(Node):
         if key in "jk":
             heard.choose(1 if key == "j" else -1)
         elif key in "aA":
-            alerts = unheeded_of(heard, heard.property) if key == "a" else []
+            alerts = unacknowledged_of(heard, heard.property) if key == "a" else []
             if key == "a" and not alerts:
                 heard.answer = f"no alert of {heard.property or 'any property'} to acknowledge"
             else:
@@ -85,15 +85,15 @@ class Top(Node):
 
     def _ask(self, client: Any, request: Any) -> None:
         if not client.service_is_ready():
-            self.heard.answer = f"{client.srv_name}: nobody answers"
+            self.heard.answer = f"{client.srv_name}: no node answers"
             return
         request.requester, request.reason = user(), "by monitor_top"
         self.heard.answer = "..."
         client.call_async(request).add_done_callback(self._answered)
 
     def _answered(self, future: Any) -> None:
-        said = future.result()
-        self.heard.answer = said.message if said.success else f"refused: {said.message}"
+        response = future.result()
+        self.heard.answer = response.message if response.success else f"refused: {response.message}"
 
 
 def user() -> str:
@@ -138,7 +138,7 @@ def watch(top: Top, executor: Any, interrupt: Interrupt) -> None:
     console, file, drawn = Console(highlight=False), sys.stdin.fileno(), -math.inf
     with keys_at_once(file), console.screen(hide_cursor=True) as shown:
         size = console.size
-        while not interrupt.told:
+        while not interrupt.signalled:
             executor.spin_once(timeout_sec=WAIT)
             keys = pressed(file)
             if "q" in keys:
@@ -163,13 +163,13 @@ def main(args: Sequence[str] | None = None, interrupt: Interrupt | None = None) 
             file=sys.stderr,
         )
         raise SystemExit(2)
-    with interrupt or Interrupt() as told, middleware(args):
-        with told.making():
+    with interrupt or Interrupt() as stop, middleware(args):
+        with stop.making():
             top = Top()
         executor = SingleThreadedExecutor(context=top.context)
         executor.add_node(top)
         try:
-            watch(top, executor, told)
+            watch(top, executor, stop)
         finally:
             executor.shutdown()
             top.destroy_node()

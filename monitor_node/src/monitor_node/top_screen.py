@@ -37,7 +37,7 @@ class Heard:
     monitor : str
         Its name.
     present : bool
-        Somebody publishes its risk.
+        A node publishes its risk.
     silent : float
         Seconds since the last risk; infinite before the first.
     risks : sequence of Risk
@@ -67,7 +67,7 @@ class Heard:
 
     @property
     def property(self) -> str:
-        """The property that keys are about; empty if there is none."""
+        """The property that keys are about; empty without one."""
         return str(self.risks[self.chosen].property) if self.risks else ""
 
     def choose(self, by: int) -> None:
@@ -90,7 +90,7 @@ def screen(heard: Heard, width: int, height: int) -> Text:
     rows = list(_risks(heard, width))
     rest = [*_stale(heard), *_alerts(heard, width)]
     room = max(0, height - len(head) - len(foot))
-    # The chosen property stays in view; what nobody acknowledged has at least a third.
+    # The chosen property stays in view; unacknowledged alerts have at least a third.
     for_risks = min(len(rows), max(1, room - min(len(rest), room // 3)))
     begin = max(0, min(heard.chosen - for_risks + 1, len(rows) - for_risks))
     shown = [*rows[begin : begin + for_risks], *rest][:room]
@@ -111,7 +111,7 @@ def _fitted(lines: Sequence[Text], width: int, height: int) -> Text:
 def _head(heard: Heard) -> Iterator[Text]:
     line = Text(heard.monitor, style=Style(bold=True))
     if not heard.present:
-        line.append("  nobody publishes its risk: waiting", style=WARNING)
+        line.append("  no node publishes its risk: waiting", style=WARNING)
     elif heard.silent == math.inf:
         line.append("  waiting for the first risk", style=WARNING)
     elif heard.silent > SILENT:
@@ -164,19 +164,19 @@ def _stale(heard: Heard) -> Iterator[Text]:
     for risk in heard.risks:
         ages.update(zip(risk.stale_signals, risk.stale_ages, strict=False))
     if ages:
-        told = ", ".join(
+        stale = ", ".join(
             f"{name} ({'never heard' if not math.isfinite(age) else f'{age:.1f} s'})"
             for name, age in ages.items()
         )
-        yield Text(f"stale inputs: {told}", style=WARNING)
+        yield Text(f"stale inputs: {stale}", style=WARNING)
 
 
 def _alerts(heard: Heard, width: int) -> Iterator[Text]:
-    waiting = [alert for alert in heard.alerts if _unheeded(alert)]
+    waiting = [alert for alert in heard.alerts if _unacknowledged(alert)]
     if not waiting:
-        yield Text("no alert that nobody has acknowledged", style=QUIET)
+        yield Text("no unacknowledged alert", style=QUIET)
         return
-    yield Text(f"alerts that nobody has acknowledged: {len(waiting)}", style=Style(bold=True))
+    yield Text(f"unacknowledged alerts: {len(waiting)}", style=Style(bold=True))
     for alert in reversed(waiting):
         state = "over" if alert.state == alert.ENDED else "acting"
         style = ACTING if state == "acting" else ""
@@ -185,10 +185,10 @@ def _alerts(heard: Heard, width: int) -> Iterator[Text]:
         yield Text(f"  {alert.id} {name} {state}: {reason}", style=style)
 
 
-def _unheeded(alert: Any) -> bool:
+def _unacknowledged(alert: Any) -> bool:
     return bool((alert.acted.sec or alert.acted.nanosec) and not alert.acknowledged_by)
 
 
-def unheeded_of(heard: Heard, name: str) -> list[int]:
-    """Return the numbers of the alerts of a property that nobody has acknowledged."""
-    return [alert.id for alert in heard.alerts if _unheeded(alert) and alert.property == name]
+def unacknowledged_of(heard: Heard, name: str) -> list[int]:
+    """Return the numbers of the unacknowledged alerts of a property."""
+    return [alert.id for alert in heard.alerts if _unacknowledged(alert) and alert.property == name]

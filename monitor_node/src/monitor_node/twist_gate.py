@@ -139,7 +139,7 @@ def silent(rules: GateRules, state: GateState, now: float) -> bool:
 
 
 def idle(rules: GateRules, state: GateState, demand: Demand, now: float) -> bool:
-    """Tell whether nothing need be said: nobody commands, nothing moves, nothing is asked for."""
+    """Tell whether the gate may be silent: no command, no motion, no request."""
     return silent(rules, state, now) and state.output == REST and not demand.moves
 
 

@@ -32,7 +32,7 @@ from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.clock import Clock as MonitorClock
 from forewarn.signals.clock_kinds import clock_of
 from forewarn_ros.clock import SimulatedTime
-from forewarn_ros.events import SubscriptionEventCallbacks, apart, owner, reaches
+from forewarn_ros.events import SubscriptionEventCallbacks, owner, qos_mismatches, reaches
 from forewarn_ros.messages import diagnostics, to_time
 from forewarn_ros.overrides import tell_ignored, tell_unaddressed
 from forewarn_ros.process import Interrupt, middleware, spin
@@ -102,7 +102,7 @@ class TwistGate(SimulatedTime):
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(LOOK_PERIOD, self._look, clock=steady)
         self.create_timer(1.0 / self.spec.rate, self._drive, clock=steady)
-        # Once what was said last is too old, whenever that is: not up to 1 / rate later.
+        # At the moment at which the last statement is too old, not up to 1 / rate later.
         self._overdue = self.create_timer(self.watchdog.oldest, self._drive, clock=steady)
         self.create_timer(REPORT_PERIOD, self._report, clock=steady)
         self.add_on_set_parameters_callback(self._override)
@@ -155,7 +155,7 @@ class TwistGate(SimulatedTime):
         self._ask()
 
     def _ask(self) -> None:
-        """Subscribe to interventions, be it anew: whoever publishes them says the last ones."""
+        """Subscribe to interventions, perhaps again: publishers then send the last ones."""
         if self._interventions is not None:
             self.destroy_subscription(self._interventions)
         self._interventions = self.create_subscription(
@@ -194,8 +194,8 @@ class TwistGate(SimulatedTime):
         self.state = measure(self.state, measured, time.monotonic())
 
     def _judge(self, message: Any, writer: bytes) -> None:
-        said, now = conversions.repeated(message, writer, self._now_ns()), time.monotonic()
-        self.watchdog.verdict(said, now)
+        statement, now = conversions.repeated(message, writer, self._now_ns()), time.monotonic()
+        self.watchdog.verdict(statement, now)
         self._drive()
         left = self.watchdog.oldest - self.watchdog.age(now)
         if left > 0.0:
@@ -203,8 +203,8 @@ class TwistGate(SimulatedTime):
             self._overdue.reset()
 
     def _intervene(self, message: Any, writer: bytes) -> None:
-        said = conversions.stated(message, writer, self._now_ns())
-        self.watchdog.intervene(said, time.monotonic())
+        statement = conversions.stated(message, writer, self._now_ns())
+        self.watchdog.intervene(statement, time.monotonic())
         self._drive()
 
     def _liveliness(self, event: Any) -> None:
@@ -221,12 +221,12 @@ class TwistGate(SimulatedTime):
             self._ask()
 
     def _acknowledge(self, request: Any, response: Any) -> Any:
-        """Trust a monitor that only observes after one that acted: somebody has looked."""
+        """Trust a monitor that only observes after one that acted: an operator has looked."""
         response.success = self.watchdog.acknowledge(time.monotonic())
         response.message = "a monitor that only observes is trusted"
         if not response.success:
-            response.message = "nothing to acknowledge: none that observes follows one that acted"
-        who, why = request.requester[:80] or "somebody", request.reason[:300]
+            response.message = "nothing to acknowledge: no observing monitor follows an acting one"
+        who, why = request.requester[:80] or "no name given", request.reason[:300]
         self.get_logger().warning(f"acknowledged by {who!r} ({why!r}): {response.message}")
         return response
 
@@ -305,7 +305,7 @@ class TwistGate(SimulatedTime):
         found = [
             Status("gate", level, f"{demand.action}: {reason}", values),
             output_status(self._output.topic_name, *self._ends(), self.spec.base),
-            ends_status(self._misfits(), [*apart(self, [self._output], self._heard)]),
+            ends_status(self._misfits(), [*qos_mismatches(self, [self._output], self._heard)]),
             self._security,
         ]
         if self.spec.odometry is not None:
@@ -371,17 +371,17 @@ def _identity(info: Any) -> bytes:
 
 
 def main(args: Sequence[str] | None = None, interrupt: Interrupt | None = None) -> None:
-    """Run the gate until it is told to stop; then the robot is stopped by its base's time-out."""
-    with interrupt or Interrupt() as told, middleware(args):
+    """Run the gate until a signal ends it; then the robot is stopped by its base's time-out."""
+    with interrupt or Interrupt() as stop, middleware(args):
         try:
-            with told.making():
+            with stop.making():
                 node = TwistGate()
         except ForewarnError as error:
             raise SystemExit(f"twist_gate: {error}") from None
         executor = SingleThreadedExecutor()
         executor.add_node(node)
         try:
-            spin(executor, told)
+            spin(executor, stop)
         finally:
             executor.shutdown()
             node.destroy_node()

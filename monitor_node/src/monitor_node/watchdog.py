@@ -7,13 +7,13 @@ cannot be understood. Without trust the robot is stopped, and a trust that has e
 full verdict, no sooner than `timeout` after the last thing that did not fit in.
 
 The numbers of a session rise, so that a late message brings nothing back. Should one have been
-heard that is higher than the monitor's own, somebody else has said it: once nothing newer has come
-for `timeout` and nobody else is there, the monitor's own numbers count again, after such a doubt.
+heard that is higher than the monitor's own, another node sent it: once nothing newer has come
+for `timeout` and no other node is there, the monitor's own numbers count again, after such a doubt.
 
-Once a monitor that acts was trusted, one that only observes lifts nothing until somebody has taken
-note: the robot would be let go because the monitor that stopped it has died.
+Once a monitor that acts was trusted, one that only observes lifts nothing until an operator has
+acknowledged it: the robot would be let go because the monitor that stopped it has died.
 
-Fresh is what is said, not who arrives: a verdict counts from the moment that it is about, and lets
+The content has to be fresh: a verdict counts from the moment that it is about, and lets
 nothing pass once that is longer ago than `oldest`. A stop counts however old it is.
 """
 
@@ -31,7 +31,7 @@ from monitor_node.statements import ACT, OBSERVE, Statement, strongest
 NOTHING_ASKED = "nothing is asked for"
 BY_MONITOR = "asked for by the monitor"
 TWO = "another monitor speaks as well"
-COUNTED_BACK = "the monitor's numbers fall: somebody has spoken in its name"
+COUNTED_BACK = "the monitor's numbers fall: another node has published in its name"
 LATE = "the monitor misses its deadline"
 LAGS = "the monitor lags: its verdicts are about a time too long ago"
 WEAKER = "the monitor only observes, and the one before it acted: look at the robot and acknowledge"
@@ -43,11 +43,11 @@ RISK, INTERVENTION = "risk", "intervention"
 
 @dataclass
 class Heard:
-    """What one session has said last, by topic, and when it spoke last.
+    """The last statement of one session on each topic, and when it spoke last.
 
     Attributes
     ----------
-    said : dict of str to Statement
+    statements : dict of str to Statement
         Newest statement on each topic.
     at, about : dict of str to float
         When it came, and the moment that it is about.
@@ -57,7 +57,7 @@ class Heard:
         When it spoke last, be it that the message came late: it is there.
     """
 
-    said: dict[str, Statement] = field(default_factory=dict)
+    statements: dict[str, Statement] = field(default_factory=dict)
     at: dict[str, float] = field(default_factory=dict)
     about: dict[str, float] = field(default_factory=dict)
     differ_since: float = math.inf
@@ -65,20 +65,22 @@ class Heard:
 
     @property
     def agrees(self) -> bool:
-        """Tell whether it has said both, and the same."""
-        return len(self.said) == 2 and self.said[RISK].agrees(self.said[INTERVENTION])
+        """Tell whether it has made both statements, and they say the same."""
+        return len(self.statements) == 2 and self.statements[RISK].agrees(
+            self.statements[INTERVENTION]
+        )
 
     @property
     def demand(self) -> Demand:
         """What it asks for on either topic: it has ended only when both say so."""
         demand = NOTHING
-        for statement in self.said.values():
+        for statement in self.statements.values():
             demand = strongest(demand, statement.demand)
         return demand
 
     def take(self, topic: str, statement: Statement, now: float) -> None:
         """Take in a statement."""
-        self.said[topic], self.at[topic] = statement, now
+        self.statements[topic], self.at[topic] = statement, now
         self.about[topic] = now - statement.age
         self.differ_since = math.inf if self.agrees else min(self.differ_since, now)
 
@@ -161,16 +163,16 @@ class Watchdog:
             return None
         session = statement.session
         if self.adopted and session != self.adopted:
-            # A successor of a monitor that is dead is none to be afraid of, but has to be adopted.
+            # The successor of a dead monitor is no threat, but it has to be adopted first.
             alone = now - self._heard[self.adopted].last > self.timeout
             self._distrust("" if alone else TWO, now)
         heard = self._known(session)
-        before = heard.said.get(topic)
+        before = heard.statements.get(topic)
         if before is not None and before.writer != statement.writer:
-            self._distrust("somebody else speaks in the name of the monitor", now)
+            self._distrust("another node publishes in the name of the monitor", now)
             if now - heard.last <= self.timeout or self._publishers > 1:
                 return None
-            heard, before = Heard(), None  # only one is left: it has to be adopted anew
+            heard, before = Heard(), None  # only one is left: it has to be adopted again
             self._heard[session] = heard
         heard.last = now
         if before is not None and statement.sequence <= before.sequence:
@@ -216,7 +218,7 @@ class Watchdog:
         return (asked, BY_MONITOR) if asked.moves else (NOTHING, NOTHING_ASKED)
 
     def way_out(self, now: float) -> Ways:
-        """Return which ways out of its stop the monitor, and nobody else, says are clear.
+        """Return which ways out of its stop the only monitor says are clear.
 
         Both of its topics have to say so, in messages about the last two periods.
         """
@@ -229,8 +231,8 @@ class Watchdog:
             and all(now - about <= 2 * self.period for about in heard.about.values())
         ):
             return NO_WAY
-        said = [statement.escape for statement in heard.said.values()]
-        return Ways(*map(all, zip(*said, strict=True)))
+        escapes = [statement.escape for statement in heard.statements.values()]
+        return Ways(*map(all, zip(*escapes, strict=True)))
 
     def _problems(self, now: float) -> Iterator[str]:
         """Return why nothing may pass that the monitor lets pass, the gravest first."""
@@ -252,12 +254,12 @@ class Watchdog:
 
     @property
     def _is_weaker(self) -> bool:
-        """Tell whether whoever is trusted only observes, and somebody before it acted."""
+        """Tell whether the trusted monitor only observes, and one before it acted."""
         heard = self._heard.get(self.adopted)
         return (
             self._acted not in ("", self.adopted)
             and heard is not None
-            and heard.said[RISK].mode == OBSERVE
+            and heard.statements[RISK].mode == OBSERVE
         )
 
     def _silence(self, now: float) -> Iterator[str]:

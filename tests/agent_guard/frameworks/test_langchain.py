@@ -160,7 +160,7 @@ def test_a_model_that_ignores_what_it_is_told_is_stopped(
     assert tools.ran == ["read_file"]
     told = answers(result)
     assert len(told) == 5  # the file, three refusals, the end
-    assert "told 3 times" in told[-1]
+    assert "refused 3 times" in told[-1]
     assert "The run ends here" in str(last(result).content)
 
 

@@ -212,5 +212,5 @@ def test_a_pydantic_agent_is_guarded(names: dict[str, Any]) -> None:
 def test_a_stop_ends_the_run_of_a_pydantic_agent(names: dict[str, Any]) -> None:
     """The model was told that the run ends here, and was asked again."""
     stopped, told = pydantic(names, "stubborn", READ, *[ATTACK] * 9)
-    assert isinstance(stopped, names["GuardStopError"]) and "told 3 times" in str(stopped)
+    assert isinstance(stopped, names["GuardStopError"]) and "refused 3 times" in str(stopped)
     assert len(told) == 4

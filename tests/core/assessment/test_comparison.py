@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.assessment.comparison import Contender, best_point, compare, violations_apart
+from forewarn.assessment.comparison import Contender, best_point, compare, differing_violations
 from forewarn.assessment.episodes import AlertRule, ScoredRun
 from forewarn.assessment.ranking import precision_recall
 from forewarn.assessment.tradeoff import pool_points, run_points
@@ -153,7 +153,7 @@ def test_where_one_has_no_probability_nobody_is_asked_for_one() -> None:
 
 def test_violations_are_those_of_the_first() -> None:
     mine, theirs = probable("a", runs_of(8)), probable("b", runs_of(9))
-    assert violations_apart(mine, theirs) > 0
+    assert differing_violations(mine, theirs) > 0
     _, found = compare([mine, theirs], FOLDS, 60.0, resamples=5)
     expected = [
         run._replace(score=other.score) for run, other in zip(mine.runs, theirs.runs, strict=True)

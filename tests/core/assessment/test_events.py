@@ -43,7 +43,11 @@ def test_an_alert_that_begins_with_the_violation_is_late_and_detects_nothing() -
     (violation,), (alert,) = events.violations, events.alerts
     assert violation.lead is None
     assert alert.outcome is Outcome.LATE
-    assert (violation.outcome, violation.answer, events.alerts_apart) == ("late", alert, ())
+    assert (violation.outcome, violation.answer, events.early_alerts) == (
+        "late",
+        alert,
+        (),
+    )
 
 
 @given(
@@ -60,7 +64,7 @@ def test_each_violation_and_each_other_alert_is_told_once(drawn: tuple[str, str]
     for one in events.violations:
         word = "foreseen" if one.lead is not None else "late" if one.tick in began else "missed"
         assert one.outcome == word
-    told = [one.answer for one in events.violations if one.answer] + [*events.alerts_apart]
+    told = [one.answer for one in events.violations if one.answer] + [*events.early_alerts]
     assert sorted(one.start for one in told) == sorted(began)
     assert all(one.answer.outcome is Outcome.LATE for one in events.violations if one.answer)
 

@@ -174,7 +174,7 @@ def test_states_that_are_not_markov_are_named_with_what_to_do(
     assert text.startswith("enough to try, not to trust: ")
     assert "; 2 states are not Markov (--assess)\n" in text
     assert "in 2 of 2 states the next state depends on the one before" in text
-    assert "add a predicate that tells the cases apart, or set `history: 2`" in text
+    assert "add a predicate that separates the cases, or set `history: 2`" in text
     found = json.loads(forewarn(*arguments, "--json").out)["markov"]
     lit = next(test for test in found["states"] if test["name"] == "lit")
     # Which of its two ticks it is decides what comes next: one bit, and half of the visits each.

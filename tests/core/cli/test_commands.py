@@ -85,7 +85,7 @@ def test_a_part_that_is_not_built_is_an_error_and_no_traceback(module: str) -> N
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 2 and done.stdout == "", done.stderr
     assert re.fullmatch(
-        r"forewarn: error: forewarn's .* is not built: install forewarn anew \(.*\n", done.stderr
+        r"forewarn: error: forewarn's .* is not built: install forewarn again \(.*\n", done.stderr
     )
 
 
@@ -228,7 +228,7 @@ def test_init_writes_a_file_that_validates_learns_and_replays(
     assert result.code == 0
     assert "4 signals (speed, yaw_rate, nearest, bumper)" in result.out
     text = path.read_text()
-    assert "# /odom nav_msgs/msg/Odometry, 1800 messages, usually 0.04 s apart" in text
+    assert "# /odom nav_msgs/msg/Odometry, 1800 messages, usually every 0.04 s" in text
     assert forewarn("validate", path, "--bag", bag).code == 0
     model = tmp_path / "m.json"
     assert forewarn("learn", bag, "-c", path, "-o", model).code == 0

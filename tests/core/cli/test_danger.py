@@ -120,7 +120,7 @@ def test_recordings_are_added_to_the_same_fit_only(
 ) -> None:
     file, config = world / "monitor.model.json", world / "monitor.yaml"
     grown = tmp_path / "grown.json"
-    store, anew = tmp_path / "store", "learned scores were fitted anew"
+    store, anew = tmp_path / "store", "learned scores were fitted again"
     words = ("learn", world / "test", "-c", config, "-o", grown, "--add-to", file, "-j1")
     added = forewarn(*words, "--store", store)
     assert added.code == 0 and anew not in added.err

@@ -158,7 +158,7 @@ def test_what_explains_a_risk_tells_the_sum_that_it_is(folder: Path, model: Path
         if request is not None and request.property == "no_crash":
             told += any("of near (" in fact for fact in request.evidence)
         why = explain_risk(monitor, "no_crash", state, 0, values=verdict.values)
-        assert why is not None and why.told == risk and why.made_of == found
+        assert why is not None and why.published == risk and why.made_of == found
         best = why.changes[0]
         lower = remedies.of(monitor, verdict, rows[0])
         assert lower == "" or lower.endswith(f"lower it most: to {best.risk:.3g}")
@@ -240,7 +240,7 @@ def test_a_merged_model_chooses_anew_and_says_so(
     merged = tmp_path / "merged.json"
     result = forewarn("merge", model, more, "-o", merged)
     assert result.code == 0, result.err
-    assert "is left out: a monitor chooses anew" in result.text
+    assert "is left out: a monitor chooses again" in result.text
     assert load_model(merged).estimates == ()
     shown = forewarn("inspect", merged, "-c", config)
     assert "from 50 recordings" in shown.text

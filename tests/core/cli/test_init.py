@@ -137,7 +137,7 @@ def test_timeouts_and_rates_come_from_the_recording(
     spec = load_spec(path)
     assert spec.rate == 20
     assert spec.signals["speed"].timeout == pytest.approx(0.25)  # five periods of 50 ms
-    assert "usually 0.05 s apart, at most 0.05 s" in path.read_text()
+    assert "usually every 0.05 s, at most 0.05 s" in path.read_text()
 
 
 def test_two_topics_of_one_type_get_names_of_their_own(

@@ -131,7 +131,7 @@ def test_a_fifo_is_written_into(tmp_path: Path) -> None:
     thread.join()
     assert found == [b"text"]
     assert stat.S_ISFIFO(path.stat().st_mode)
-    with pytest.raises(OSError, match="nobody reads it"):
+    with pytest.raises(OSError, match="no process reads it"):
         create_output(path)
 
 

@@ -158,7 +158,7 @@ sys.exit(code)
     ("path", "grace", "said"),
     [
         ("run.jsonl", 60, "the server sends more than 1000 bytes"),
-        ("whole.jsonl", 60, "it has more than the 1000 bytes that were told"),
+        ("whole.jsonl", 60, "it has more than the 1000 bytes that it announced"),
         ("unknown.jsonl", 60, "its server does not tell how long it is"),
         ("run.mcap", 60, "the server sends more than 1000 bytes"),
         ("run*.mcap", 60, "the server sends more than 268435456 bytes"),

@@ -266,8 +266,8 @@ def test_counts_that_are_not_kept_apart_give_the_same_model(tmp_path: Path) -> N
     paths, spec = traces(tmp_path, 3), compiled()
     for watch in (None, watch_for(spec)):
         whole, summed = (
-            learn(paths, spec.spec, spec.abstraction, watch=watch, apart=apart)
-            for apart in (True, False)
+            learn(paths, spec.spec, spec.abstraction, watch=watch, per_recording=per_recording)
+            for per_recording in (True, False)
         )
         for name, one in (("whole", whole), ("summed", summed)):
             save_model(one.model, tmp_path / name)
@@ -276,7 +276,7 @@ def test_counts_that_are_not_kept_apart_give_the_same_model(tmp_path: Path) -> N
         assert not any(report.counts.triples for report in summed.reports)
         total = Sum(spec.spec, spec.abstraction, spec.abstraction.validity(spec.spec))
         total.add(whole.reports[0])
-        with pytest.raises(ValueError, match="not kept apart"):
+        with pytest.raises(ValueError, match="not kept per recording"):
             total.add(summed.reports[1])
 
 

@@ -22,7 +22,7 @@ OF_OTHER_SOURCES = (
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        (WITHOUT, "is not built: install forewarn anew"),
+        (WITHOUT, "is not built: install forewarn again"),
         (OF_OTHER_SOURCES.format(format=_cdr.FORMAT + 1), "from other sources (/old/_cdr.so)"),
     ],
 )

@@ -79,7 +79,7 @@ def test_an_alert_begins_acts_and_ends_with_reasons(watch: LiveSession) -> None:
     over = session.alerts.all[found.id]
     assert over.ended_ns > over.acted_ns
     assert over.end_reason.startswith("its risk")
-    assert over.unheeded
+    assert over.unacknowledged
     again = session.alert()
     assert again.id > found.id
 
@@ -106,14 +106,14 @@ def test_acknowledging_says_who_and_only_once_for_all(watch: LiveSession) -> Non
     second = session.alert()
     with pytest.raises(ConfigError, match="no alert 99"):
         session.alerts.acknowledge([first.id, 99], "anna", "", 5)
-    assert session.alerts.all[first.id].unheeded, "nothing has changed"
+    assert session.alerts.all[first.id].unacknowledged, "nothing has changed"
     assert session.alerts.acknowledge([first.id], "anna", "a curtain", 5) == (first.id,)
     kept = session.alerts.all[first.id]
     assert (kept.acknowledged_by, kept.note, kept.acknowledged_ns) == ("anna", "a curtain", 5)
-    assert second.id in [alert.id for alert in session.alerts.unheeded]
+    assert second.id in [alert.id for alert in session.alerts.unacknowledged]
     assert first.id not in session.alerts.acknowledge([], "bob", "", 6)
     assert session.alerts.all[first.id].acknowledged_by == "anna"
-    assert session.alerts.unheeded == ()
+    assert session.alerts.unacknowledged == ()
     assert session.alerts.acknowledge([], "bob", "", 7) == ()
 
 
@@ -129,7 +129,7 @@ def test_whoever_knows_of_a_warning_knows_nothing_of_what_it_asks_for_later(
     watch.set_policy("brake", {"act": 0.4})
     acting = session.alert()
     assert acting.id == warned.id
-    assert acting.unheeded
+    assert acting.unacknowledged
     assert (acting.acknowledged_by, acting.note) == ("", "")
 
 
@@ -139,7 +139,7 @@ def test_the_first_one_has_taken_note_also_while_the_clock_stands_at_zero(
     session = Session(watch)
     found = session.alert()
     assert session.alerts.acknowledge([found.id, found.id], "anna", "a curtain", 0) == (found.id,)
-    assert not session.alerts.all[found.id].unheeded
+    assert not session.alerts.all[found.id].unacknowledged
     assert session.alerts.acknowledge([found.id], "bob", "", 9) == ()
     assert session.alerts.acknowledge([], "bob", "", 9) == ()
     assert session.alerts.all[found.id].acknowledged_by == "anna"
@@ -169,9 +169,9 @@ def test_a_history_is_bounded_and_forgets_first_what_somebody_knows_of(
     assert len(alerts.all) + alerts.forgotten == len(acknowledged)
     assert list(alerts.all) == sorted(alerts.all)
     # Whatever nobody knows of is kept as long as there is room once the others have gone.
-    unheeded = acknowledged[:-1].count(False)
-    if unheeded < most:
-        assert len(alerts.unheeded) == acknowledged.count(False)
+    unacknowledged = acknowledged[:-1].count(False)
+    if unacknowledged < most:
+        assert len(alerts.unacknowledged) == acknowledged.count(False)
 
 
 def test_what_nobody_acknowledged_is_there_in_the_next_life(watch: LiveSession) -> None:
@@ -182,7 +182,7 @@ def test_what_nobody_acknowledged_is_there_in_the_next_life(watch: LiveSession) 
     kept = parse_kept(json.loads(json.dumps(session.alerts.lasting().data)))
     later = Alerts()
     later.recall(kept)
-    assert later.unheeded == session.alerts.unheeded
+    assert later.unacknowledged == session.alerts.unacknowledged
     assert {first.id, second.id} <= set(later.all)
     with pytest.raises(ValueError, match="before the first"):
         later.recall(kept)

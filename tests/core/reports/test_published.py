@@ -77,7 +77,7 @@ def test_a_record_of_the_node_says_that_the_replay_agrees(
     for track in run.tracks:
         told = run.published.risks[track.name]
         assert np.array_equal(told[:600], track.probability[:600], equal_nan=True)
-    same = "the same risk as /car/monitor/output/risk published at"
+    same = "the same risk as published on /car/monitor/output/risk at"
     assert sum(same in line for line in remarks(run)) == 2
     page = render(*learned, [run])
     assert "published live" not in page
@@ -102,7 +102,9 @@ def test_where_the_node_said_something_else_both_are_drawn(
 ) -> None:
     run = live(FORGED)
     (line,) = [line for line in remarks(run) if "another risk than" in line]
-    assert line.startswith("slow_down: another risk than /car/monitor/output/risk published at 30 ")
+    assert line.startswith(
+        "slow_down: another risk than published on /car/monitor/output/risk at 30 "
+    )
     shown = look(render(*learned, [run]))
     x, y = shown.evaluate(
         "document.getElementById('timeline0').data.filter(t => t.name === 'published live')"

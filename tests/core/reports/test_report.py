@@ -65,7 +65,7 @@ def test_the_table_of_events_leads_to_their_times(page: str, replayed: RecordedR
         assert button in page
     events = page[page.index("<div class=events>") :]
     assert events.count('class="jump"') == len(violations) + sum(
-        len(e.alerts_apart) for e in replayed.events
+        len(e.early_alerts) for e in replayed.events
     )
 
 

@@ -24,11 +24,11 @@ properties:
   calm: {formula: always(not high), horizon: 2}
 """
 PRISM = "dtmc\nmodule m\n s: [0..1] init 0;\n [] s=0 -> 1/2: (s'=0) + 1/2: (s'=1);\n [] s=1 -> (s'=1);\nendmodule\nlabel \"on\" = s=1;\n"  # noqa: E501
-APART = """
+READING = """
     import sys
-    from monitor_node import apart
-    apart.SMALL = 0
-    print(len(apart.load_apart(sys.argv[1], 10**6).states))
+    from monitor_node import model_subprocess
+    model_subprocess.SMALL = 0
+    print(len(model_subprocess.load_in_subprocess(sys.argv[1], 10**6).states))
 """
 REGROWING = """
     import sys
@@ -100,13 +100,13 @@ def test_a_command_runs_nothing_that_lies_in_its_folder(
 
 
 @pytest.mark.parametrize(
-    "script", [APART, REGROWING], ids=["a model read apart", "a tree grown anew"]
+    "script", [READING, REGROWING], ids=["a model read apart", "a tree grown anew"]
 )
 def test_a_node_runs_nothing_that_lies_in_its_folder(
     hostile: Path, model: Path, tmp_path_factory: pytest.TempPathFactory, script: str
 ) -> None:
     program = tmp_path_factory.mktemp("program") / "node.py"
     program.write_text(textwrap.dedent(script))
-    given = model if script == APART else model.with_name("monitor.yaml")
+    given = model if script == READING else model.with_name("monitor.yaml")
     run(hostile, "python", program, given)
     assert not ran(hostile)

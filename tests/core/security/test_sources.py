@@ -15,7 +15,7 @@ RUNS_CODE = {"eval", "exec", "compile", "__import__"}
 # cluster, as Dask does; nothing that was stored. Moments are only written, to be compared.
 MAY_UNPICKLE = {
     ("forewarn/src/forewarn/signals/snapshots.py", "pickle"),
-    ("monitor_node/src/monitor_node/apart.py", "pickle"),
+    ("monitor_node/src/monitor_node/model_subprocess.py", "pickle"),
     ("forewarn/src/forewarn/wings/fleet/cluster.py", "pickle"),
     ("forewarn/src/forewarn/learning/executors.py", "pickle"),
 }

@@ -63,7 +63,7 @@ def call(name: str, **arguments: object) -> Call:
 def live(made: list[tuple[str, str, str]], judge: Judge = JUDGE, task: str = "Pay") -> list[Any]:
     """Judge the calls of a run, all of which are made; return rows and where they stood."""
     standing = judge.start()
-    standing = standing._replace(progress=standing.progress.told(task))
+    standing = standing._replace(progress=standing.progress.with_user_message(task))
     rows = []
     for name, argument, result in made:
         found = judge.judge(standing, "0", call(name, to=argument))

@@ -127,7 +127,7 @@ def test_drift_is_told_at_the_end(forewarn, folder, tmp_path):
     found = forewarn(
         "anomalies", trace, *asked(folder, "odd")[2:], "--calibrate", folder / "normal.jsonl"
     )
-    assert found.code == 1 and "drift: runs become more surprising, told at" in found.out
+    assert found.code == 1 and "drift: runs become more surprising, first seen at" in found.out
 
 
 def test_a_calibration_is_kept_and_used_again(forewarn, folder, tmp_path):

@@ -175,7 +175,7 @@ def test_clips_of_messages_are_the_part_of_the_recording(
     [
         (("--group-by", "day"), "--group-by: is of a fleet's page (accepted: --fleet as well)"),
         (("--clips", "clips"), "--clips: is of a fleet's page"),
-        (("--fleet", "--group-source", "{robot}/*"), "says what nobody asks for"),
+        (("--fleet", "--group-source", "{robot}/*"), "has no effect without --group-by"),
     ],
 )
 def test_options_that_say_nothing_are_errors(

@@ -119,7 +119,7 @@ def half(given: Path, tmp_path: Path) -> Path:
         (("--group-by", "month", "-o", "/dev/stdout"), "has no files beside it"),
         (
             ("--group-source", "{robot}/*"),
-            "says what nobody asks for (accepted: --group-by as well)",
+            "has no effect without --group-by (accepted: --group-by as well)",
         ),
         (("--group-by", "site"), "site: has no value here"),
         (("--group-by", "site", "--group-source", "none.csv"), "none.csv: cannot be read"),

@@ -71,7 +71,12 @@ def traces(folder: Path, robots: int = 3, runs: int = 3, rows: int = 60) -> list
 def learned(paths: list[Path], spec: CompiledSpec | None = None, jobs: int = 1) -> Learned:
     spec = spec or compiled()
     return learn(
-        paths, spec.spec, spec.abstraction, executor=local(jobs), grouping=BY_ROBOT, apart=False
+        paths,
+        spec.spec,
+        spec.abstraction,
+        executor=local(jobs),
+        grouping=BY_ROBOT,
+        per_recording=False,
     )
 
 

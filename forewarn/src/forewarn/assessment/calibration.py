@@ -44,7 +44,7 @@ class Fitted:
     Attributes
     ----------
     found : Recalibration or None
-        The map; None if there is none to be had.
+        The map; None if none could be fitted.
     before, after : Calibration or None
         Of the chain's risk, and of the calibrated one: each run judged by a map fitted to runs of
         other groups, or it would be praised for what it has learned by heart.

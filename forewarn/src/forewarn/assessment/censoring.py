@@ -115,7 +115,7 @@ def weighted(tracks: Sequence[Track]) -> list[Predictions]:
     -------
     list of Predictions
         One for each run. If no tick was observed for the whole horizon, all are censored: what
-        happens in its last part cannot be told.
+        happens in its last part is unknown.
     """
     rows = [_rows(track) for track in tracks]
     if not rows:
@@ -124,10 +124,10 @@ def weighted(tracks: Sequence[Track]) -> list[Predictions]:
         np.concatenate([row[0] for row in rows]), np.concatenate([row[1] for row in rows])
     )
     horizon = max((t.horizon for t in tracks if t.horizon is not None), default=None)
-    told = horizon is None or bool(kept[np.searchsorted(times, horizon, side="right")] > 0)
+    observed = horizon is None or bool(kept[np.searchsorted(times, horizon, side="right")] > 0)
     found = []
     for track, (time, known, followed) in zip(tracks, rows, strict=True):
-        chosen = known & told
+        chosen = known & observed
         share = kept[np.searchsorted(times, time[chosen], side="right")]
         risk = track.probability[predicted(track)]
         censored = int((~chosen).sum())

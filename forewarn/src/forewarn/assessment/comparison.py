@@ -47,16 +47,16 @@ Figure = Callable[[Sequence[int]], float]
 
 @dataclass(frozen=True)
 class Contender:
-    """A monitor, or a quantity that somebody would watch instead.
+    """A monitor, or a rival quantity.
 
     Attributes
     ----------
     name : str
         For people.
     rule : AlertRule
-        Its alerts, apart from the threshold.
+        Its alerts, without the threshold.
     runs : tuple of ScoredRun
-        What it said of one property in each run.
+        Its verdicts about one property in each run.
     probabilities : tuple of ndarray of float64, or None
         For each run the probability of a violation within the horizon, NaN where there is none;
         None if the score is no probability.
@@ -258,7 +258,7 @@ def best_point(
     return points[chosen]
 
 
-def violations_apart(one: Contender, other: Contender) -> int:
+def differing_violations(one: Contender, other: Contender) -> int:
     """Return the ticks at which one contender saw a violation happen and the other one did not."""
     return sum(
         int((a.violation != b.violation).sum())

@@ -1,4 +1,4 @@
-"""Learned scores as a step of learning: read what they are fitted to, fit, and compile anew."""
+"""Learned scores as a step of learning: read what they are fitted to, fit, and compile again."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def fit_scores(
     Parameters
     ----------
     compiled : CompiledSpec
-        The monitor file; scores that it has are fitted anew.
+        The monitor file; scores that it has are fitted again.
     paths : sequence of Path
         Recordings, which are read once.
     executor : Executor, optional
         Who reads them; this process by default.
     tell : callable, optional
-        Told which score is fitted, and how many of how many fits are done.
+        Called with the score that is fitted, and how many of how many fits are done.
 
     Returns
     -------

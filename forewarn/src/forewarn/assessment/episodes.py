@@ -66,8 +66,8 @@ class ScoredRun(NamedTuple):
     held : ndarray of bool or None
         No alert ends at this tick, whatever the score is; None if nothing holds one.
     confirmed : ndarray of bool or None
-        People say that an alert which is on at this tick is right, whatever follows; None if nobody
-        says so of any.
+        By an operator's label, an alert that is on at this tick is right, whatever follows; None
+        without labels.
     """
 
     rate: float
@@ -87,7 +87,7 @@ class ScoredRun(NamedTuple):
 
 @dataclass(frozen=True)
 class AlertRule:
-    """When an alert begins and ends, apart from its threshold; see `policy.Rules`.
+    """When an alert begins and ends, without its threshold; see `policy.Rules`.
 
     Attributes
     ----------

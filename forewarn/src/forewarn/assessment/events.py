@@ -127,7 +127,7 @@ class Events(NamedTuple):
     alert_hours: float
 
     @property
-    def alerts_apart(self) -> tuple[Alert, ...]:
+    def early_alerts(self) -> tuple[Alert, ...]:
         """The alerts without those that began with a violation, of which it tells."""
         with_one = {violation.tick for violation in self.violations if violation.answer}
         return tuple(alert for alert in self.alerts if alert.start not in with_one)
@@ -141,7 +141,7 @@ class MatchedAlerts(NamedTuple):
     happened : ndarray of int, shape (w,)
         Rows of all violations that count.
     foresaw, near, late : ndarray of bool, shape (m,)
-        See `Outcome`; an alert that is none of these is a false one.
+        See `Outcome`; any other alert is a false one.
     alert, row : ndarray of int, shape (v,)
         Position of the alert and row of the violation, in the order of alerts and time.
     lead : ndarray, shape (v,)
@@ -192,8 +192,8 @@ def judge(
         following = run.ticks[happened[np.minimum(first, len(happened) - 1)]]
         near &= following <= run.ticks[start] + run.horizon
     if isinstance(run, ScoredRun) and run.confirmed is not None:
-        said = np.concatenate(([0], np.cumsum(run.confirmed)))
-        near |= ~foresaw & ~late & (said[end] > said[start])
+        confirmed = np.concatenate(([0], np.cumsum(run.confirmed)))
+        near |= ~foresaw & ~late & (confirmed[end] > confirmed[start])
     alert = np.repeat(np.arange(len(start)), within)
     row = happened[first[alert] + _count_up(within)]
     base = excursions.base(start[alert], row)
@@ -304,7 +304,7 @@ class Rates:
 
     @property
     def precision(self) -> float | None:
-        """Share of the alerts, late ones apart, that a violation followed; None without any."""
+        """Share of the alerts, without late ones, that a violation followed; None without any."""
         judged = self.right + self.false_alarms
         return self.right / judged if judged else None
 

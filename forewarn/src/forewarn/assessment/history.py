@@ -1,4 +1,4 @@
-"""What a run said, tick by tick, in columns: a few dozen bytes for each tick and property."""
+"""The verdicts of a run, tick by tick, in columns: a few dozen bytes for each tick and property."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Track:
     figure : ndarray of float64
         What the policy compared with its thresholds; NaN where nothing is known.
     out_of_model : ndarray of bool
-        The policy was told that the model has never seen the state.
+        The policy treated the state as never seen by the model.
     held : ndarray of bool
         What `hold_while` of the monitor file says holds, or may hold.
     probability, lower, upper : ndarray of float64
@@ -64,8 +64,8 @@ class Track:
     expected : ndarray of float64 or None
         Mean risk over what the state may be; NaN where there is none.
     prevented : ndarray of bool or None
-        People say that there was danger and no violation: somebody may have prevented one. None if
-        nobody says so of any.
+        By an operator's label there was danger, but no violation: one may have been prevented.
+        None without labels.
     """
 
     name: str

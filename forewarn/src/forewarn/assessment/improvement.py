@@ -278,9 +278,9 @@ class _Tried:
     def _each(self) -> list[Floats]:
         found = []
         for one, risk, base in zip(self.recorded, self.risks, self.base, strict=True):
-            told = np.clip(np.where(np.isnan(risk), base, risk), FLOOR, 1.0 - FLOOR)
+            clipped = np.clip(np.where(np.isnan(risk), base, risk), FLOOR, 1.0 - FLOOR)
             followed = one.followed[one.judged]
-            found.append(-np.log(np.where(followed, told, 1.0 - told)))
+            found.append(-np.log(np.where(followed, clipped, 1.0 - clipped)))
         return found
 
     def loss_of(self, places: Sequence[int]) -> float:

@@ -23,7 +23,7 @@ from forewarn.errors import ModelError, RecordingError, plural
 from forewarn.learning.copies import Copies, refuse_counted_twice
 from forewarn.learning.danger_fit import FittedScore
 from forewarn.learning.executors import Executor, local, processes_for
-from forewarn.learning.folds import told_groups
+from forewarn.learning.folds import groups_in_words
 from forewarn.learning.pipeline import Learned, learn
 from forewarn.learning.recording_report import RecordingReport
 from forewarn.learning.shard_store import ShardStore
@@ -132,7 +132,7 @@ def learn_model(
             watch=PropertyObservers(compiled),
             copies=copies,
             store=store,
-            apart=False,
+            per_recording=False,
             grouping=grouping,
         )
     _check_counted(counted, compiled, recordings[0])
@@ -142,24 +142,24 @@ def learn_model(
     warnings = (
         *filter(None, [copies.remark()]),
         *remarks(counted.reports, compiled.abstraction.clock.noun),
-        *told_of_ends(
+        *notes_of_ends(
             compiled, [one.watched.ends for one in counted.reports if one.watched is not None]
         ),
     )
     return LearnedModel(compiled, model, counted, scored, notes, warnings, groups)
 
 
-def told_of_ends(
+def notes_of_ends(
     compiled: CompiledSpec, recordings: Sequence[Mapping[str, Sequence[RunEnd]]]
 ) -> list[str]:
     """Say which violations lie at the ends of recordings, each given by property."""
     spec, clock = compiled.spec, compiled.abstraction.clock
-    told: list[str] = []
+    notes: list[str] = []
     for (name, section), automaton in zip(spec.properties.items(), compiled.automata, strict=True):
         runs = [end for one in recordings for end in one[name]]
         ends = judge_ends(runs, horizon_ticks(clock, section.horizon))
-        told += ends_remark(spec, clock, name, automaton, ends)
-    return told
+        notes += ends_remark(spec, clock, name, automaton, ends)
+    return notes
 
 
 def _estimated(
@@ -195,7 +195,7 @@ def _together(counted: Learned, spec: MonitorSpec) -> tuple[str, ...]:
     groups = {report.group for report in counted.reports} - {""}
     if not groups:
         return ()
-    return (told_groups(len(counted.reports), len(groups), spec.learning.group_by or ""),)
+    return (groups_in_words(len(counted.reports), len(groups), spec.learning.group_by or ""),)
 
 
 def _with_scores(

@@ -56,7 +56,7 @@ class PropertyObservers:
 
     @property
     def key(self) -> str:
-        """A text on which alone depends what is told of a recording, beside its states."""
+        """A text that decides, with its states, what is counted in a recording."""
         spec = self.compiled.spec
         if not asked_of(spec):  # how runs end depends on the automata alone
             return json.dumps({name: section.formula for name, section in spec.properties.items()})

@@ -1,4 +1,4 @@
-"""How far a long work is, told to whoever shows it."""
+"""How far a long work is, for those who show it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Bar(Protocol):
-    """Told how far the work is."""
+    """Called with how far the work is."""
 
     def __call__(
         self, done: float | None = None, total: float | None = None, label: str | None = None
@@ -23,7 +23,7 @@ Bars = Callable[[str], AbstractContextManager[Bar]]
 
 @contextmanager
 def unseen(label: str) -> Iterator[Bar]:
-    """Give a bar that nobody sees."""
+    """Give a bar that is not shown."""
     del label
     yield lambda done=None, total=None, label=None: None
 
@@ -33,7 +33,7 @@ def overall(
 ) -> Callable[[Path, float], None]:
     """Return a progress callback per recording that moves one bar over all of them.
 
-    A recording has ended when it is told 1.0, once.
+    A recording has ended when its share is 1.0, once.
     """
     begun: dict[Path, float] = {}
     ended = 0

@@ -1,4 +1,4 @@
-"""What a live monitor said in a recording: its own record, or a bag that has its topics."""
+"""The verdicts of a live monitor in a recording: its own record, or a bag that has its topics."""
 
 from __future__ import annotations
 
@@ -98,18 +98,18 @@ def find_published(recording: Recording, start_ns: int, first: int, count: int) 
         return None
     topic, mtype = found[0]
     risks: dict[str, NDArray[np.float64]] = {}
-    told = np.zeros(count, dtype=bool)
+    published = np.zeros(count, dtype=bool)
     elsewhere = 0
     for name, tick, probability in _risks(recording, topic, mtype):
         if 0 <= tick - first < count:
             column = risks.setdefault(name, np.full(count, np.nan))
             column[tick - first] = probability
-            told[tick - first] = True
+            published[tick - first] = True
         else:
             elsewhere += 1
     events = topic.removesuffix(RISK_ENDING) + EVENTS_ENDING
     happened = tuple(_events(recording, events, start_ns)) if events in topics else ()
-    return Published(topic, risks, int(told.sum()), elsewhere, happened)
+    return Published(topic, risks, int(published.sum()), elsewhere, happened)
 
 
 def _risks(
@@ -164,8 +164,10 @@ def _is_news(event: Event) -> bool:
 
 
 def _details(event: Event) -> str:
-    kept = {key: told for key, told in details(event).items() if key not in ("memory", "shift_ns")}
-    return _shortened(", ".join(f"{key}: {told}" for key, told in kept.items()))
+    kept = {
+        key: value for key, value in details(event).items() if key not in ("memory", "shift_ns")
+    }
+    return _shortened(", ".join(f"{key}: {value}" for key, value in kept.items()))
 
 
 def _shortened(text: str) -> str:

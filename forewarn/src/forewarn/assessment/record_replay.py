@@ -73,11 +73,11 @@ class ReplayedTick:
         request = self.result.request
         escape = NO_WAY if request is None else request.escape
         if escape != self.escape:
-            told = f"{self.escape._asdict()}, replayed {escape._asdict()}"
-            yield f"escape: {told}"
+            difference = f"{self.escape._asdict()}, replayed {escape._asdict()}"
+            yield f"escape: {difference}"
         if (verdict.anomaly is None) != (self.anomaly is None):
-            told = "was" if verdict.anomaly is None else "was not"
-            yield f"an anomaly {told} published"
+            state = "was" if verdict.anomaly is None else "was not"
+            yield f"an anomaly {state} published"
         elif verdict.anomaly is not None and self.anomaly is not None:
             for field, new, old in zip(
                 AnomalyRow._fields, verdict.anomaly, self.anomaly, strict=True
@@ -89,7 +89,7 @@ class ReplayedTick:
 def replay_record(path: Path | str, taken: Taken | None = None) -> Iterator[ReplayedTick]:
     """Feed a record to a new session and yield every tick.
 
-    `taken`, if given, is told what came from the record.
+    `taken`, if given, collects what came from the record.
 
     Raises
     ------
@@ -157,7 +157,7 @@ class _Replay:
                     None if found is None else self.space.parse_observation(found)
                 )
             elif sample.topic == self.names.anomaly:
-                self.anomaly = _told(AnomalyRow, self._decoded(sample.topic, sample.data))
+                self.anomaly = _as_row(AnomalyRow, self._decoded(sample.topic, sample.data))
             elif sample.topic == self.names.risk:
                 yield self._tick(sample.data)
             else:
@@ -168,7 +168,7 @@ class _Replay:
     def _tick(self, data: bytes | memoryview) -> ReplayedTick:
         assert self.watch is not None
         message = self._decoded(self.names.risk, data)
-        rows = tuple(_told(RiskRow, risk) for risk in message.risks)
+        rows = tuple(_as_row(RiskRow, risk) for risk in message.risks)
         stamp = message.header.stamp
         tick = rows[0].tick
         result = self.watch.tick(tick)
@@ -288,7 +288,7 @@ def _types_of(kind: type[Any]) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def _told(kind: type[Row], message: Any) -> Row:
+def _as_row(kind: type[Row], message: Any) -> Row:
     """Return the row that a message was made from, and those in it."""
     values = []
     for field, wanted in _types_of(kind).items():
@@ -296,6 +296,6 @@ def _told(kind: type[Row], message: Any) -> Row:
         if hasattr(value, "tolist"):
             value = value.tolist()
         if hasattr(wanted, "_fields"):
-            value = _told(wanted, value)
+            value = _as_row(wanted, value)
         values.append(tuple(value) if isinstance(value, list) else value)
     return kind(*values)

@@ -212,14 +212,14 @@ def calibrate(pairs: Predictions, bins: int = 10) -> Calibration | None:
         for i, m in members.items()
     )
     shares = [weight[m].sum() for m in members.values()]
-    apart = [abs(bucket.predicted - bucket.observed) for bucket in found]
+    deviations = [abs(bucket.predicted - bucket.observed) for bucket in found]
     return Calibration(
         ticks=count,
         censored=pairs.censored,
         base_rate=base,
         brier=brier,
         skill=1 - brier / reference if reference else None,
-        expected_error=float(np.average(apart, weights=shares)),
+        expected_error=float(np.average(deviations, weights=shares)),
         bins=found,
     )
 

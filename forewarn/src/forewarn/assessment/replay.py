@@ -41,7 +41,7 @@ FLATTERS = "the model was learned from this very recording: figures on it flatte
 
 @dataclass(frozen=True, eq=False)
 class RecordedRun:
-    """What the monitor said of one recording.
+    """The monitor's verdicts about one recording.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class RecordedRun:
     notes : tuple of str
         What was worked around.
     published : Published or None
-        What a live monitor said in this recording; looked for if signals were asked for.
+        The verdicts of a live monitor in this recording; looked for if signals were asked for.
     """
 
     path: Path
@@ -186,7 +186,7 @@ def replay_recordings(
     executor : Executor, optional
         Who reads them; this process by default. What comes out does not depend on it.
     on_lines : callable, optional
-        Told of each recording and of its verdicts, as in `Replayed`.
+        Called with each recording and its verdicts, as in `Replayed`.
     bars : callable
         Shows how far the work is.
     """
@@ -279,7 +279,7 @@ def _notes(
 def types_for(
     monitor: Monitor, recording: Recording, *, allow_missing: bool
 ) -> Mapping[str, MessageType]:
-    """Return what is to be read; an empty recording is an error, however the topics are given."""
+    """Return the topics to read; an empty recording is an error, however the topics are given."""
     check_playable(recording, monitor.clock)
     if not recording.topics:
         return {}

@@ -128,20 +128,20 @@ def remarks(run: RecordedRun) -> list[str]:
 def remarks_on(monitor: Monitor, runs: Sequence[RecordedRun]) -> list[str]:
     """Say which violations lie at the ends of runs, and return the remarks on each with its run.
 
-    What is said of more than `MOST_ALIKE` runs, but for its numbers, is said once.
+    A line that more than `MOST_ALIKE` runs share, but for its numbers, is printed once.
     """
     alike: dict[str, list[tuple[str, str]]] = {}
     for run in runs:
         for line in remarks(run):
             alike.setdefault(_NUMBERS.sub("#", line), []).append((run.name, line))
-    told = _ends_remarks(monitor, runs)
+    lines = _ends_remarks(monitor, runs)
     for group in alike.values():
         (name, line), *others = group
         if len(group) > MOST_ALIKE:
-            told.append(f"{name}, and {len(others):,} more recordings like it: {line}")
+            lines.append(f"{name}, and {len(others):,} more recordings like it: {line}")
         else:
-            told += [f"{name}: {line}" for name, line in group]
-    return told
+            lines += [f"{name}: {line}" for name, line in group]
+    return lines
 
 
 def _live_remarks(run: RecordedRun, live: Published) -> Iterator[str]:
@@ -153,14 +153,15 @@ def _live_remarks(run: RecordedRun, live: Published) -> Iterator[str]:
         yield f"{live.topic} in the recording says nothing of {', '.join(missing)} at these {noun}s"
     for name, values in live.risks.items():
         if name in names:
-            apart = differs(values, names[name].probability)
-            told = int((~np.isnan(values)).sum())
-            if not apart.any():
-                yield f"{name}: the same risk as {live.topic} published at {told} {noun}s"
+            differing = differs(values, names[name].probability)
+            compared = int((~np.isnan(values)).sum())
+            if not differing.any():
+                yield f"{name}: the same risk as published on {live.topic} at {compared} {noun}s"
             else:
                 yield (
-                    f"{name}: another risk than {live.topic} published at {int(apart.sum())} of "
-                    f"{told} {noun}s (another monitor file or model, a command, or a lost message)"
+                    f"{name}: another risk than published on {live.topic} at "
+                    f"{int(differing.sum())} of {compared} {noun}s (another monitor file or model, "
+                    "a command, or a lost message)"
                 )
     if live.elsewhere:
         yield f"{live.elsewhere} risks in {live.topic} belong to other {noun}s than the replay's"
@@ -214,7 +215,7 @@ def result(monitor: Monitor, runs: Sequence[RecordedRun]) -> dict[str, Any]:
                 found, area, agreement, raw, run_ends(monitor, runs), strict=True
             )
         },
-        "notes": monitor.told,
+        "notes": monitor.all_notes,
     }
 
 
@@ -235,7 +236,7 @@ def _event_records(monitor: Monitor, run: RecordedRun) -> list[dict[str, Any]]:
                 "out_of_model": alert.out_of_model,
                 "cut_short": alert.cut_short,
             }
-            for alert in events.alerts_apart
+            for alert in events.early_alerts
         ]
         records += [
             {
@@ -256,7 +257,7 @@ def _event_records(monitor: Monitor, run: RecordedRun) -> list[dict[str, Any]]:
 
 
 def _answered(violation: Violation) -> dict[str, Any]:
-    """Return what is told of the alert that began with a violation, if one did."""
+    """Return the alert that began with a violation as plain data, if one did."""
     alert = violation.answer
     if alert is None:
         return {}

@@ -117,7 +117,7 @@ def _forward_places(moves: sparse.csr_matrix) -> NDArray[np.intp] | None:
             return None
         place = np.empty_like(component)
         place[np.argsort(component, kind="stable")] = np.arange(place.size)
-    # The components come in this order or its reverse, which nobody has promised.
+    # The components come in this order or its reverse; SciPy does not say which.
     from_component = np.repeat(component, np.diff(moves.indptr))
     to_component = component[moves.indices]
     if (from_component <= to_component).all():

@@ -162,7 +162,7 @@ def sound_table(
     """Return a risk table with bounds that hold for the true chain at a confidence level.
 
     Within a horizon, robust backward induction takes the worst (and the best) chain that the
-    intervals allow, anew at each step, with a successor *elsewhere* whose value is 1 (0). Without
+    intervals allow, again at each step, with a successor *elsewhere* whose value is 1 (0). Without
     one, the bound is ``|x - x^| <= (I - Q^)^-1 w`` with w the total variation that each row
     allows. An estimate that smoothing leads out of these bounds widens them.
 

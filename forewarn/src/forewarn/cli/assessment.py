@@ -133,8 +133,8 @@ def coverage_record(model: CountModel, found: Sufficiency) -> dict[str, Any]:
 def advice(compiled: CompiledSpec) -> str:
     """Return what to do about states that are not Markov."""
     if compiled.abstraction.remembers:
-        return "add a predicate that tells the cases apart (`history: 2` is set already)"
-    return "add a predicate that tells the cases apart, or set `history: 2`"
+        return "add a predicate that separates the cases (`history: 2` is set already)"
+    return "add a predicate that separates the cases, or set `history: 2`"
 
 
 def print_dependence(

@@ -103,7 +103,7 @@ def allow_missing_option() -> Any:
 
 def incidents_option(text: str) -> Any:
     """Declare ``--incidents``, whose labels mean `text`."""
-    return option(f"heed labels of `forewarn incidents`: {text} (may be repeated)", "FOLDER")
+    return option(f"use the labels of `forewarn incidents`: {text} (may be repeated)", "FOLDER")
 
 
 def incident_labels() -> Any:
@@ -186,7 +186,7 @@ def lasting(value: float | None, clock: Clock) -> str:
 
 
 def share(value: float | None) -> str:
-    """Return a share for a table, with a dash where there is none."""
+    """Return a share for a table; a dash for None."""
     return "-" if value is None else f"{100 * value:.1f} %"
 
 
@@ -194,14 +194,14 @@ def share(value: float | None) -> str:
 def storm_speaks(output: Output) -> Iterator[None]:
     """Keep what Storm writes to stdout out of the result; it becomes remarks if all goes well."""
     sys.stdout.flush()
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as captured:
         kept = os.dup(1)
-        os.dup2(said.fileno(), 1)
+        os.dup2(captured.fileno(), 1)
         try:
             yield
         finally:
             os.dup2(kept, 1)
             os.close(kept)
-        said.seek(0)
-        for line in said.read().decode(errors="replace").splitlines():
+        captured.seek(0)
+        for line in captured.read().decode(errors="replace").splitlines():
             output.note(f"Storm: {line}")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from forewarn.assessment.comparison import (
     Contender,
     compare,
-    violations_apart,
+    differing_violations,
     with_one_truth,
 )
 from forewarn.assessment.episodes import AlertRule
@@ -48,7 +48,7 @@ from forewarn.monitoring.step import Monitor
 from forewarn.recordings.given import existing_recordings
 
 DESCRIPTION = """\
-Judge monitor files, and quantities that somebody would watch instead, on the same recordings:
+Judge monitor files, and rival quantities such as a distance, on the same recordings:
 how well they rank moments (area under the precision-recall curve), how right their probabilities
 are, and how early they warn within a budget of false alarms. Each recording is judged by models
 that were not learned from it."""
@@ -194,11 +194,11 @@ def _warn_of_other_questions(name: str, contenders: Sequence[Contender], output:
                 f"{name}: {other.name} has another horizon than {first.name}: all are judged by "
                 f"what follows within that of {first.name}, probabilities and lead times as well"
             )
-        apart = violations_apart(first, other)
-        if apart:
+        differing = differing_violations(first, other)
+        if differing:
             output.warn(
-                f"{name}: {other.name} sees other violations than {first.name} at {apart} moments; "
-                f"those of {first.name} count"
+                f"{name}: the violations of {first.name} count; {other.name} has others at "
+                f"{differing} moments"
             )
 
 
@@ -328,7 +328,7 @@ def _contenders(
         )
     monitor, runs = judged[0]
     own = AlertRule.of(monitor.spec.properties[name])
-    # A quantity releases where it alerts: that its zero were safe nobody said.
+    # A quantity releases where it alerts: 0 need not be safe for it.
     rule = AlertRule(None, own.enter, own.exit, own.hold)
     traces = scored_runs(monitor, runs, name)
     for rival in rivals:

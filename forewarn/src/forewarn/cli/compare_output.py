@@ -37,12 +37,12 @@ def print_judged(name: str, rows: Sequence[ContenderScores], clock: Clock, outpu
             "and to --alert-share; there it never alerts"
         )
     for row in rows[1:]:
-        told = ", ".join(
+        differences = ", ".join(
             f"{what} {_signed(row.differences[key])}"
             for key, what in (("area", "PR area"), ("brier", "Brier"), ("lead", "lead"))
             if row.differences[key].value == row.differences[key].value
         )
-        output.say(f"{row.name} - {rows[0].name}: {told or 'nothing to compare'}")
+        output.say(f"{row.name} - {rows[0].name}: {differences or 'nothing to compare'}")
     number, violated = rows[0].drawn
     if len(rows) > 1 and min(number, violated) < ENOUGH:
         output.note(

@@ -69,8 +69,8 @@ def run(options: Options, output: Output) -> int:
             output.warn(f"{path}: {text}")
         for name, reason in one.left_out.items():
             output.say(f"left out: {name}: {reason}")
-        told = f"{plural(sum(one.counts.values()), 'message')} on "
-        output.say(f"{told}{plural(len(one.counts), 'topic')} -> {one.file}")
+        counted = f"{plural(sum(one.counts.values()), 'message')} on "
+        output.say(f"{counted}{plural(len(one.counts), 'topic')} -> {one.file}")
     readers.warn()
     records = [
         {
@@ -111,7 +111,7 @@ def _check_names(recordings: Sequence[Path], folder: Path | None) -> None:
             raise InputError(
                 "exists already, and recordings are never overwritten",
                 file=target,
-                accepted="a folder in which there is none of that name",
+                accepted="a folder without a file of that name",
             )
         other = names.setdefault(target, path)
         if other != path:

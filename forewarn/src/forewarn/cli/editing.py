@@ -1,6 +1,6 @@
 """Changing values of a YAML file and nothing else: comments, order, spacing and quotes stay.
 
-Parsing and printing a file anew loses how it was laid out, aligned columns above all. So the text
+Parsing and printing a file loses how it was laid out, aligned columns above all. So the text
 is cut at the places the parser reports, and what comes out is parsed again and has to differ in
 the values that were asked for, and in nothing more.
 """
@@ -190,7 +190,7 @@ def _shared(path: Path, keys: KeyPath) -> ConfigError:
 
 
 def with_section(path: Path, before: str, key: str, block: str) -> str:
-    """Return the text of a file after a section of its top level was written anew.
+    """Return the text of a file after a section of its top level was replaced.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def with_section(path: Path, before: str, key: str, block: str) -> str:
 
 
 def with_predicate(path: Path, before: str, name: str, expression: str, remark: str) -> str:
-    """Return the text of a monitor file after a predicate was added or written anew.
+    """Return the text of a monitor file after a predicate was added or replaced.
 
     Parameters
     ----------

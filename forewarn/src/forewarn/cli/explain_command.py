@@ -55,7 +55,7 @@ def run(options: Options, output: Output) -> int:
     """Explain."""
     compiled = None if options.config is None else load_compiled(options.config)
     found = dict(_explanations(options, compiled))
-    told = {} if compiled is None else _estimators(compiled.spec)
+    estimators = {} if compiled is None else _estimators(compiled.spec)
     fits = () if compiled is None else compiled.abstraction.fitted
     for name, explanation in found.items():
         if options.draw is not None:
@@ -66,8 +66,8 @@ def run(options: Options, output: Output) -> int:
         else:
             output.say(explanation.formula)
         output.say(explanation.words)
-        if told.get(name):
-            output.say(told[name])
+        if estimators.get(name):
+            output.say(estimators[name])
         for fit in fits:
             if fit.foresees == name:
                 output.say(danger_in_words(fit))
@@ -78,16 +78,16 @@ def run(options: Options, output: Output) -> int:
 
 def _estimators(spec: MonitorSpec) -> dict[str, str]:
     """Say what risks are estimated from, where that is not the chain."""
-    told = {}
+    estimators = {}
     for name, section in spec.properties.items():
         if section.estimator != "chain":
             scores = ", ".join(spec.scores_of(name))
             more = f", with the scores {scores}" if scores else ""
-            told[name] = (
+            estimators[name] = (
                 f"Its risk is estimated from recordings by {section.estimator}{more}; `forewarn "
                 "inspect MODEL` says what was chosen."
             )
-    return told
+    return estimators
 
 
 def _explanations(

@@ -33,6 +33,6 @@ def grouping_of(keys: str | None, source: str | None) -> Grouping | None:
         return grouping(keys, source)
     if source is not None:
         raise InputError(
-            "says what nobody asks for", key="--group-source", accepted="--group-by as well"
+            "has no effect without --group-by", key="--group-source", accepted="--group-by as well"
         )
     return None

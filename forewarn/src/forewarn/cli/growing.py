@@ -25,7 +25,7 @@ from forewarn.errors import ConfigError, RecordingError, plural
 from forewarn.learning.candidates import EMBEDDING, TEXT_KINDS
 from forewarn.learning.copies import Copies
 from forewarn.learning.examples import RunStep, closing_variables, run_of
-from forewarn.learning.folds import grouping_of, told_groups
+from forewarn.learning.folds import grouping_of, groups_in_words
 from forewarn.learning.trees import Growth
 from forewarn.logic.specification import CompiledSpec
 from forewarn.states.interface import mark_of
@@ -186,8 +186,8 @@ def read_runs(
     Raises
     ------
     InputError
-        If a recording cannot be read, none has a moment at which the monitor is active, or what
-        belongs together is said in two ways or not known.
+        If a recording cannot be read, none has a moment at which the monitor is active, or the
+        groups are declared twice or not known.
     """
     found: list[tuple[str, str, Path, list[list[RunStep]]]] = []
     copies, output = Copies(allowed=True), readers.output
@@ -211,7 +211,9 @@ def read_runs(
     # The order in which they were given decides nothing.
     groups, digests, known, runs = zip(*sorted(found, key=itemgetter(0, 1)), strict=True)
     if grouping is not None:
-        output.note(f"note: {told_groups(len(found), len({*groups}), ', '.join(grouping.keys))}")
+        output.note(
+            f"note: {groups_in_words(len(found), len({*groups}), ', '.join(grouping.keys))}"
+        )
     check_roles(known, runs, compiled, variables)
     return RunsRead([*runs], tuple(map(mark_of, digests)), known, groups)
 
@@ -226,7 +228,7 @@ def _group_signal(name: str | None, compiled: CompiledSpec) -> str | None:
         )
     if name is not None and compiled.spec.learning.group_by is not None:
         raise ConfigError(
-            f"--group {name} beside `group_by`: it is said twice what belongs together",
+            f"--group {name} beside `group_by`: give the groups in one place",
             file=compiled.spec.file,
             key="learning.group_by",
             accepted="one of them",
@@ -253,25 +255,25 @@ def variables_before_action(
     call that is proposed, and what is computed from these.
     """
     moments = [moment for runs in recordings for run in runs for moment in run if moment.action]
-    told = {
+    late = {
         name
         for name in variables
         if moments and all(one.values[name] in (None, one.action) for one in moments)
         if any(one.values[name] == one.action for one in moments)
     }
-    told |= {*OF_CALL} if PROPOSED in told else set()
-    if told:
+    late |= {*OF_CALL} if PROPOSED in late else set()
+    if late:
         names = compiled.abstraction.signals
         for derived in compiled.abstraction.derived:
-            if told & {names[slot] for slot in derived.arguments}:
-                told.add(derived.name)
-    given = [name for name in variables if name in told]
+            if late & {names[slot] for slot in derived.arguments}:
+                late.add(derived.name)
+    given = [name for name in variables if name in late]
     if given:
         output.note(
             f"note: {', '.join(given)}: known only with what is done next, and not asked about; "
             "--variable or `states.variables` asks all the same"
         )
-    return tuple(name for name in variables if name not in told)
+    return tuple(name for name in variables if name not in late)
 
 
 def put_tree(

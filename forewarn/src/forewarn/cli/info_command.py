@@ -189,9 +189,9 @@ def _topic(
     if len(steps):
         within = float(np.quantile(steps, 0.99))
         at = float(arrivals[int(steps.argmax())] - recording.start_ns) / NANOSECONDS
-    told = info.error or clock
+    note = info.error or clock
     return TopicTimes(
-        info.name, info.msgtype, len(arrivals), rate, within, longest, at, told, watched
+        info.name, info.msgtype, len(arrivals), rate, within, longest, at, note, watched
     )
 
 
@@ -271,8 +271,8 @@ def _show(one: Contents, output: Output) -> None:
                "could be watched")  # fmt: skip
     output.table(columns, [_row(topic) for topic in one.topics])
     rows = [
-        [name, f"{told['lines']:,}", _figure(told["low"]), _figure(told["high"])]
-        for name, told in one.names.items()
+        [name, f"{summary['lines']:,}", _figure(summary["low"]), _figure(summary["high"])]
+        for name, summary in one.names.items()
     ]
     output.table(("value", ">lines", ">least", ">greatest"), rows)
     for topic in one.topics:

@@ -96,7 +96,7 @@ def run(options: Options, output: Output) -> int:
             _print_risks(prop, risks[prop.name], output)
             if options.why:
                 reasons[prop.name] = _explain(monitor, model, prop.name, risks[prop.name], output)
-        for note in monitor.told:
+        for note in monitor.all_notes:
             output.note(f"note: {note}")
     output.emit({**_document(model, found, risks, monitor), "reasons": reasons})
     return 0
@@ -192,7 +192,7 @@ def _explain(
             if math.isnan(why.expected_time)
             else f", in {clock.say(why.expected_time, '.1f')} if so"
         )
-        output.say(f"{state.name} ({state.automaton}): {risk_text(why.told)}{time}")
+        output.say(f"{state.name} ({state.automaton}): {risk_text(why.published)}{time}")
         if why.made_of is not None:
             output.say(f"  {composition_in_words(why.made_of)}")
             output.say(f"  by the chain alone {risk_text(why.risk)}, on these ways:")
@@ -245,5 +245,5 @@ def _document(
         ],
         "coverage": coverage_record(model, found),
         "riskiest": risks,
-        "notes": () if monitor is None else monitor.told,
+        "notes": () if monitor is None else monitor.all_notes,
     }

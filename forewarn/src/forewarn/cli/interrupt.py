@@ -16,12 +16,12 @@ class Interrupt:
 
     Attributes
     ----------
-    told : bool
+    signalled : bool
         Whether there was a signal.
     """
 
     def __init__(self) -> None:
-        self.told = False
+        self.signalled = False
         self._held = False
         self._ours = False
 
@@ -35,13 +35,13 @@ class Interrupt:
         return self
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.told = True
+        self.signalled = True
         if not self._held:
             raise KeyboardInterrupt
 
     def check(self) -> None:
         """Raise `KeyboardInterrupt` if there was a signal."""
-        if self.told:
+        if self.signalled:
             raise KeyboardInterrupt
 
     @contextmanager
@@ -60,5 +60,5 @@ class Interrupt:
     def __exit__(self, *_: object) -> None:
         if self._ours:
             # An impatient user sends it twice: the second must not come up while Python ends.
-            after = signal.SIG_IGN if self.told else signal.default_int_handler
+            after = signal.SIG_IGN if self.signalled else signal.default_int_handler
             signal.signal(signal.SIGINT, after)

@@ -39,7 +39,7 @@ class CalibrationOptions:
     censoring: Censoring = censoring_option()
     incidents: list[Path] = incidents_option(
         "what followed an alert at an incident labelled true counts as unknown in the calibration "
-        "if it was no violation: somebody may have prevented one"
+        "if it was no violation: an operator may have prevented one"
     )
 
 
@@ -66,10 +66,10 @@ def calibration_method(
     return next((method for method in METHODS if method == asked), None)
 
 
-def heeded_incidents(
+def used_incidents(
     folders: Sequence[Path], held_out: Sequence[Path], output: Output
 ) -> list[Any] | None:
-    """Return the incidents whose labels are to be heeded; None if nobody asks for it.
+    """Return the incidents whose labels are to be used; None without any.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def calibrate_model(
 def _heeded(
     runs: Sequence[RecordedRun], incidents: Sequence[Any], output: Output
 ) -> list[RecordedRun]:
-    """Leave out what people say that somebody may have prevented."""
+    """Leave out violations that an operator may have prevented, by the labels."""
     without_prevented = incident_labels().without_prevented
     pairs = [without_prevented(run, incidents) for run in runs]
     heard = plural(sum(count for _, count in pairs), "alert")

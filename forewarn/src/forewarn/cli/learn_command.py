@@ -35,8 +35,8 @@ from forewarn.cli.learn_calibration import (
     calibrate_model,
     calibration_method,
     calibration_record,
-    heeded_incidents,
     print_calibration,
+    used_incidents,
 )
 from forewarn.cli.learned_score_output import print_scores, scores_record
 from forewarn.cli.options import option
@@ -110,7 +110,7 @@ def run(options: Options, output: Output) -> int:
 def _learn(options: Options, output: Output) -> int:
     compiled = load_bare(options.config)
     method = calibration_method(compiled, options.calibration, options.calibrate)
-    incidents = heeded_incidents(options.incidents, options.calibrate, output)
+    incidents = used_incidents(options.incidents, options.calibrate, output)
     grouping = grouping_of(options.group_by, options.group_source)
     if grouping is not None:
         check_output(_group_output().group_file(options.output, "any"))
@@ -165,7 +165,7 @@ def _remark(
             clock = learned.compiled.abstraction.clock
             length = clock.span(sum(one.provenance.duration for one in counted.reports))
             output.note(
-                f"note: learned scores were fitted anew: {length} of recordings were read twice, "
+                f"note: learned scores were fitted again: {length} of recordings were read twice, "
                 "to fit them and to count; `--add-to MODEL` keeps the scores of a model, and reads "
                 "new recordings once"
             )

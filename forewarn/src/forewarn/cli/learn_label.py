@@ -9,7 +9,7 @@ from forewarn.cli.editing import put, text_of, with_predicate
 from forewarn.cli.output import Output
 from forewarn.cli.readers import Readers
 from forewarn.errors import ConfigError, plural
-from forewarn.learning.folds import grouping_of, told_groups
+from forewarn.learning.folds import grouping_of, groups_in_words
 from forewarn.learning.labels import (
     LearnedLabel,
     end_of,
@@ -56,7 +56,7 @@ def run_label(
     readers.warn()
     if grouping is not None:
         groups = len({end.group for end in ends})
-        output.note(f"note: {told_groups(len(ends), groups, ', '.join(grouping.keys))}")
+        output.note(f"note: {groups_in_words(len(ends), groups, ', '.join(grouping.keys))}")
     found = learn_label(ends, growth, folds)
     _show(label, found, output)
     name, change = f"learned_{label}", ""
@@ -84,7 +84,7 @@ def _signal(label: str, file: Path | None, compiled: CompiledSpec, config: Path)
     section = compiled.spec.signals.get(label)
     if section is not None and section.default is not None:
         raise ConfigError(
-            "has a default: which runs are not labelled cannot be told",
+            "has a default, so runs without a label cannot be recognised",
             file=config,
             key=f"signals.{label}.default",
             accepted="no default, or labels beside the traces by --labels",
@@ -108,7 +108,7 @@ def _accuracy(found: LearnedLabel) -> str:
 
 def _show(label: str, found: LearnedLabel, output: Output) -> None:
     if not found.expression:
-        output.say(f"{label}: nothing tells the runs apart; {_accuracy(found)}")
+        output.say(f"{label}: no condition separates the runs; {_accuracy(found)}")
         return
     output.say(f"{label}: {found.expression}")
     output.say(_accuracy(found))

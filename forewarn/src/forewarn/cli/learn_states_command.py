@@ -39,14 +39,14 @@ DESCRIPTION = """\
 Learn a predicate tree from recordings: its leaves, with the predicates of the file, are the
 states. It is split where that tells most about a class: what is done next (the default), which
 state follows, the next actions, or whether a violation follows within a time. Recordings that it
-is not learned from choose the number of leaves, unless --leaves does. Learn the model anew
-afterwards.
+is not learned from choose the number of leaves, unless --leaves does. Then learn the model
+again.
 
 With --label, learn an expression for a label that only few runs have, and write it as the
 predicate learned_NAME."""
 
 EPILOG = """\
-exit codes: 0 a tree was learned, 1 nothing tells the classes apart, 2 wrong usage or input.
+exit codes: 0 a tree was learned, 1 no condition separates the classes, 2 wrong usage or input.
 
 examples: forewarn learn-states runs/ -c monitor.yaml
           forewarn learn-states runs/ -c monitor.yaml --class violation:calm:2 --write
@@ -131,8 +131,8 @@ def run(options: Options, output: Output) -> int:
 
         page = tree_page(_readable(grown), sizes, options.kind, f"{options.config.name}: {source}")
         write_report(options.report, page, output)
-    told = _record(grown, sizes, len(examples.classes), change, options)
-    output.emit({**told, "left_out": readers.record()})
+    record = _record(grown, sizes, len(examples.classes), change, options)
+    output.emit({**record, "left_out": readers.record()})
     return 0 if grown.splits else 1
 
 

@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 raise
             return _unheard(error)
         except Exception:
-            if not interrupt.told:  # C++ makes another error of it
+            if not interrupt.signalled:  # C++ makes another error of it
                 raise
     print("interrupted", file=sys.stderr)
     return INTERRUPTED
@@ -148,8 +148,8 @@ def _run(given: Sequence[str], interrupt: Interrupt) -> int:
         aside=is_stdout(getattr(namespace, "output", None)),
     )
     try:
-        told, known = vars(namespace), {field.name for field in fields(command.Options)}
-        options = command.Options(**{name: told[name] for name in known & told.keys()})
+        values, known = vars(namespace), {field.name for field in fields(command.Options)}
+        options = command.Options(**{name: values[name] for name in known & values.keys()})
         code: int = command.run(options, output)
         sys.stdout.flush()
     except ForewarnError as error:
@@ -197,7 +197,7 @@ class Parser(argparse.ArgumentParser):
     """A parser that prints help for a command alone, and suggests words for mistyped ones."""
 
     def parse_all(self, given: Sequence[str]) -> argparse.Namespace:
-        """Parse `given`, with errors told by the parser of the command."""
+        """Parse `given`; the parser of the command reports its own errors."""
         namespace, unknown = self.parse_known_args(given)
         if "command" not in namespace:
             (namespace.asked or self).print_help()

@@ -77,7 +77,7 @@ class PartOptions(FleetOptions):
     end: str | None = part_option("--to", "ends")
 
     def existing(self, spec: MonitorSpec | None = None) -> list[Path]:
-        """Return what is to be read; raises RecordingError."""
+        """Return the recordings to read; raises RecordingError."""
         return existing_recordings(self.recordings, spec, Part(self.begin, self.end))
 
 
@@ -89,7 +89,7 @@ class Readers:
     recordings : sequence of Path
         All that are read; where none of them can be, the last error is raised.
     output : Output
-        Told how far they are, and what was left out.
+        Shows how far they are, and what was left out.
     """
 
     def __init__(self, options: FleetOptions, recordings: Sequence[Path], output: Output) -> None:

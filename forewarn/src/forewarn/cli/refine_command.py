@@ -116,10 +116,10 @@ def run(options: Options, output: Output) -> int:
     )
     with output.progress("refining") as bar:
 
-        def told(splits: int, answer: GoalEstimate) -> None:
+        def progress(splits: int, answer: GoalEstimate) -> None:
             bar(splits, limits.rounds, f"refining: {answer.leaves} leaves, {answer.estimate:.3g}")
 
-        refined = refiner.refine(question, limits, told)
+        refined = refiner.refine(question, limits, progress)
     _show(refined, options.query, output)
     change = ""
     if refined.rounds:

@@ -86,7 +86,7 @@ def run(options: Options, output: Output) -> int:
     to_stdout = options.verdicts == _STDOUT
     if to_stdout:
         output = Output(as_json=True, quiet=output.quiet)
-    for note in monitor.told:
+    for note in monitor.all_notes:
         output.note(f"note: {note}")
     if model is None:
         output.note("note: without a model there are verdicts but no risk; give one with -m")

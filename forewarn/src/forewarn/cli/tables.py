@@ -32,13 +32,13 @@ def print_runs(monitor: Monitor, runs: Sequence[RecordedRun], output: Output) ->
         _print_events(monitor, run, output, title=run.name if len(runs) > 1 else "")
     found = scores(monitor, runs), calibrations(monitor, runs), raw_calibrations(monitor, runs)
     _print_scores(*found, monitor.clock, output)
-    told = [
+    texts = [
         f"{name} {area:.3f}"
         for name, area in zip(monitor.spec.properties, areas(monitor, runs), strict=True)
         if area is not None
     ]
-    if told:
-        output.note(f"area under the precision-recall curve: {', '.join(told)}")
+    if texts:
+        output.note(f"area under the precision-recall curve: {', '.join(texts)}")
     for line in remarks_on(monitor, runs):
         output.warn(line)
 
@@ -46,7 +46,7 @@ def print_runs(monitor: Monitor, runs: Sequence[RecordedRun], output: Output) ->
 def _print_events(monitor: Monitor, run: RecordedRun, output: Output, title: str) -> None:
     happened: list[tuple[int, bool, Alert | Violation]] = []
     for events in run.events:
-        happened += [(alert.start, False, alert) for alert in events.alerts_apart]
+        happened += [(alert.start, False, alert) for alert in events.early_alerts]
         happened += [(violation.tick, True, violation) for violation in events.violations]
     happened.sort(key=lambda timed: timed[:2])
     states = [state_name(monitor, run, tick) for tick, _, _ in happened]

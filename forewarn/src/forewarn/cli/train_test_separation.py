@@ -27,7 +27,7 @@ def without_known(
 ) -> dict[Path, Identity]:
     """Return the recordings that a model was not learned from, nor calibrated on, `in_order`.
 
-    What tells them apart is read here once for all that follows.
+    Their identities are read here once for all that follows.
 
     A run of a trace that equals a known one is left out with a warning, for agents that are asked
     the same often do the same. All runs of a trace, or any other recording, are no accident.
@@ -36,8 +36,8 @@ def without_known(
     ------
     RecordingError
         If such a recording is known to the model, or others of its group are: a model keeps the
-        groups that it was learned from where it keeps recordings apart, or has learned scores, and
-        those that it was calibrated on. Also if two of them hold the same data, unless they are
+        groups that it was learned from where it keeps counts per recording, or has learned scores,
+        and those that it was calibrated on. Also if two of them hold the same data, unless they are
         runs of traces.
     """
     copies = Copies(allowed=True)
@@ -86,13 +86,13 @@ def _groups_of(model: CountModel) -> dict[str, str]:
 def identified(
     recordings: Sequence[Path], spec: MonitorSpec, executor: Executor
 ) -> dict[Path, Identity]:
-    """Return the recordings that can be read with what tells them apart, `in_order`.
+    """Return the recordings that can be read with their identities, `in_order`.
 
     Raises
     ------
     RecordingError
-        If one cannot be read and nobody is told of it, or two hold the same data, unless they are
-        runs of traces.
+        If one cannot be read and the executor has no way to report it, or two hold the same data,
+        unless they are runs of traces.
     InputError
         If one has no value for a key of the groups, or these cannot be used.
     """

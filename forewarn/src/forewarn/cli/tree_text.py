@@ -96,7 +96,7 @@ def section_text(
         What people wrote beside the section as it was.
     notes : mapping of str to str, or None
         What stands behind each leaf of a new tree. None: the tree is the one that stood there, with
-        leaves that are split, and what was said of its parts stays there.
+        leaves that are split, and the comments on its parts stay there.
     """
     if notes is not None:
         kept = {key: one for key, one in comments.items() if not key.startswith(f"{SECTION}.tree")}
@@ -115,10 +115,10 @@ def section_text(
 
 def _entry(key: str, value: str, depth: int, comments: Commented, path: str) -> Iterator[str]:
     """Yield the lines of an entry with its comments; the value may stand on the lines below."""
-    indent, said = "  " * depth, comments.get(path, NONE)
-    yield from (f"{indent}{comment}" for comment in said.above)
+    indent, comment_lines = "  " * depth, comments.get(path, NONE)
+    yield from (f"{indent}{comment}" for comment in comment_lines.above)
     text = f"{indent}{key}:" + (f" {value}" if value else "")
-    yield f"{text}  {said.behind}" if said.behind else text
+    yield f"{text}  {comment_lines.behind}" if comment_lines.behind else text
 
 
 def _variables(variables: Sequence[str] | Mapping[str, str], comments: Commented) -> Iterator[str]:

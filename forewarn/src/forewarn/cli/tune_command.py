@@ -188,7 +188,7 @@ def _runs(
 ) -> tuple[Monitor, list[RecordedRun], tuple[str, ...]]:
     """Replay, and return the group of each run as well; none if the monitor file has no groups."""
     grouped = spec.learning.group_by is not None
-    # Without the model: what was fitted is fitted anew for each fold.
+    # Without the model: fitted parts are fitted again for each fold.
     compiled = compile_spec(spec)
     if options.folds is None:
         monitor, runs, clusters = held_out_runs(

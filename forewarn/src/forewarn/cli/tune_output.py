@@ -212,7 +212,7 @@ def obstacles(tuning: Tuning) -> list[str]:
     if not affordable:
         lines.append(_unaffordable(tuning, quiet))
     if affordable and not lines:
-        lines.append(_apart(tuning, supported, affordable))
+        lines.append(_out_of_reach(tuning, supported, affordable))
     return lines
 
 
@@ -220,8 +220,10 @@ def _cheapest(candidates: Sequence[Candidate]) -> Candidate:
     return min(candidates, key=lambda c: (c.point.false_alarms, -c.thresholds.act))
 
 
-def _apart(tuning: Tuning, supported: Sequence[Candidate], affordable: Sequence[Candidate]) -> str:
-    """Say how far guarantee and budget are apart."""
+def _out_of_reach(
+    tuning: Tuning, supported: Sequence[Candidate], affordable: Sequence[Candidate]
+) -> str:
+    """Say which thresholds the guarantee needs, and which the budget."""
     goal = tuning.goal
     highest = max(c.thresholds.act for c in tuning.candidates if c.supported)
     text = f"the guarantee needs act {highest:g} or less, which "

@@ -40,7 +40,7 @@ def held_out_runs(
     Parameters
     ----------
     accepted : str
-        Where a model may come from, for the error if there is none.
+        Where a model may come from, for the error without one.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def folded_runs(
     Returns
     -------
     list of (Monitor, list of RecordedRun)
-        For each estimator: the monitor of the last fold, for names and sections, and what it said,
+        For each estimator: the monitor of the last fold, for names and sections, and its verdicts,
         in the order of `clusters`, without those that could not be read.
 
     Raises

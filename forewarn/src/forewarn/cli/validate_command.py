@@ -43,7 +43,7 @@ exit codes: 0 valid, 1 warnings only, 2 errors, or wrong usage.
 example: forewarn validate monitor.yaml --bag run.mcap --model monitor.model.json"""
 
 
-# What compiling leaves to whoever needs it.
+# Checks that compiling does not do.
 CHECKS: tuple[Check, ...] = (
     lambda compiled: compiled.abstraction.validity(compiled.spec),
     lambda compiled: plan_readers(compiled.spec),

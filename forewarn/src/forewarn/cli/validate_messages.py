@@ -74,11 +74,11 @@ def check_fields(compiled: CompiledSpec, types: dict[str, MessageType]) -> Itera
 
 def _kinds(compiled: CompiledSpec, types: dict[str, MessageType]) -> Iterator[Finding]:
     """Check that numbers are compared with numbers, and that conditions are true or false."""
-    told = set()
+    reported = set()
     for misuse in find_misuse(compiled.abstraction, types):
         key = _key(compiled, misuse)
-        if key not in told:
-            told.add(key)
+        if key not in reported:
+            reported.add(key)
             yield Finding("error", str(misuse.error.located(file=compiled.spec.file, key=key)))
 
 

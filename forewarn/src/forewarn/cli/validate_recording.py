@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from forewarn.assessment.modelling import told_of_ends
+from forewarn.assessment.modelling import notes_of_ends
 from forewarn.assessment.outcome_counts import EndObserver
 from forewarn.cli.findings import Finding
 from forewarn.cli.validate_messages import check_fields, keys_of
@@ -22,7 +22,7 @@ from forewarn.recordings.registry import open_recording
 from forewarn.recordings.traces import JsonTrace
 from forewarn.signals.clock import two_times
 from forewarn.signals.stamps import clock_gap, stamp_reader
-from forewarn.signals.within import told_of_faster
+from forewarn.signals.within import note_of_faster_topics
 
 
 def against_recording(compiled: CompiledSpec, bag: Path) -> Iterator[Finding]:
@@ -65,7 +65,7 @@ def _ends(compiled: CompiledSpec, recording: Recording) -> Iterator[Finding]:
             watcher.add(tick.snapshot, tick.seen.observation)
     except ForewarnError:
         return  # which is an error of its own above
-    for text in told_of_ends(compiled, [watcher.result().ends]):
+    for text in notes_of_ends(compiled, [watcher.result().ends]):
         yield Finding("note", f"{recording.path}: {text}")
 
 
@@ -79,9 +79,11 @@ def _damage(
     counts: Counter[str] = Counter()
     scanners = Scanners(compiled, types)
     if compiled.abstraction.clock.timed and two_times(recording.start_ns, recording.end_ns):
-        told = "its times are of two clocks, simulated time (or time since a start) and system time"
+        problem = (
+            "its times are of two clocks, simulated time (or time since a start) and system time"
+        )
         accepted = "a part with one of them: --from and --to"
-        yield Finding("error", str(InputError(told, file=recording.path, accepted=accepted)))
+        yield Finding("error", str(InputError(problem, file=recording.path, accepted=accepted)))
     try:
         for time_ns, topic, payload in recording.read(types if recording.topics else None):
             counts[topic] += 1
@@ -89,15 +91,15 @@ def _damage(
             read = stamps.get(topic)
             if read is not None and topic not in far:
                 with suppress(DecodeError):
-                    if told := clock_gap(read(payload), time_ns):
-                        far[topic] = told
+                    if problem := clock_gap(read(payload), time_ns):
+                        far[topic] = problem
     except RecordingError as error:
         yield Finding("error", str(error.located(file=recording.path)))
     rates = {topic: n / recording.duration for topic, n in counts.items() if recording.duration}
-    if told := told_of_faster(compiled.spec, rates):
-        yield Finding("note", f"{recording.path}: {told}")
+    if note := note_of_faster_topics(compiled.spec, rates):
+        yield Finding("note", f"{recording.path}: {note}")
     yield from scanners.findings(str(recording.path))
-    for text in (*recording.warnings, *(f"{topic}: {told}" for topic, told in far.items())):
+    for text in (*recording.warnings, *(f"{topic}: {note}" for topic, note in far.items())):
         yield Finding("warning", f"{recording.path}: {text}")
 
 

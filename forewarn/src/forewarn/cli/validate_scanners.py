@@ -61,7 +61,7 @@ class Scanners:
                     self._nearer.add(topic)
 
     def findings(self, where: str) -> Iterator[Finding]:
-        """Name the conditions that hold only nearer than a sensor measures, if none said so."""
+        """Name the conditions that hold only below a sensor's range, if none reports -inf there."""
         for one in self._found:
             least = self._least.get(one.topic)
             if least is None or one.topic in self._nearer:

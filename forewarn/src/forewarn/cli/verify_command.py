@@ -17,7 +17,7 @@ from forewarn.recordings.given import existing_recordings
 DESCRIPTION = """\
 Replay the record of a live session (the node's parameter `record`) and compare every field that
 it published, to the last bit. Processors round differently in the last bits: risk tables, and
-conditions on functions such as exp or atan2, are computed anew, compared, and taken from the
+conditions on functions such as exp or atan2, are computed here, compared, and taken from the
 record."""
 
 EPILOG = """\

@@ -27,15 +27,16 @@ FOR_AGENTS: dict[str, ForAgents | None] = {
 
 
 class Action(NamedTuple):
-    """An action and what it means to whoever carries it out.
+    """An action and what it means to the robot or agent.
 
     Attributes
     ----------
     name : str
         Its name in monitor files, and its constant in forewarn_msgs/msg/Intervention.
     effect : 'none', 'tell', 'ask', 'replace', 'plan', 'limit' or 'stop'
-        What happens: nothing is asked for; somebody is told; a person decides first; something
-        safer is done instead; another plan is made; there is a speed limit, which the action
+        What happens: nothing is asked for; the operator gets a warning; a person decides first;
+        something safer is done instead; another plan is made; there is a speed limit, which the
+        action
         carries; the robot comes to a stop.
     hard : bool
         A stop with the largest safe deceleration.

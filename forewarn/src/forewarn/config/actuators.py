@@ -106,7 +106,7 @@ class Nav2Spec(Section):
     speed_limit_topic : str
         Topic from which the controller server takes its limit (SpeedLimit).
     max_speed : float or None
-        Greatest speed of the controller in m/s: 100 % where somebody else limits it in percent.
+        Greatest speed of the controller in m/s: 100 % where another node limits it in percent.
         Where not given, such a limit is replaced by ours: an ERROR.
     actions : tuple of str
         Actions whose goals are cancelled to stop.
@@ -198,7 +198,7 @@ class EscapeSpec(Section):
     distance, time : float
         Metres backwards, and seconds of motion, in one stop.
     renewed_after : float
-        Seconds without a stop after which the next one has `distance` and `time` anew.
+        Seconds without a stop after which the next one has `distance` and `time` again.
     """
 
     reverse: ReverseSpec | None = None
@@ -348,10 +348,10 @@ def _read(section: type[Section], name: str, value: Any) -> Section:
     try:
         return section.model_validate({} if value is None else value)
     except ValidationError as error:
-        told = (
+        problems = (
             "".join(f".{key}" for key in one["loc"]) + f": {one['msg']}" for one in error.errors()
         )
-        raise ValueError("; ".join(f"{name}{text}" for text in told)) from error
+        raise ValueError("; ".join(f"{name}{text}" for text in problems)) from error
 
 
 class ActuatorsSpec(Section):

@@ -52,7 +52,7 @@ def mismatches(text: str, own: Collection[str]) -> Iterator[str]:
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return  # whoever compiles it says what is wrong
+        return  # compiling says what is wrong
     names = {name: kind for name, kind in KNOWN.items() if name in own}
     for node in ast.walk(tree):
         if isinstance(node, ast.comprehension) and isinstance(node.target, ast.Name):

@@ -62,7 +62,7 @@ def danger_misfits(spec: MonitorSpec) -> Iterator[Misfit]:
             yield Misfit((*at, "directions", signal), "it is not among `from`", ", ".join(chosen))
     for signal, cuts in spec.bins.items():
         if cuts == "auto" and signal not in spec.learned_score:
-            listed = ", ".join(spec.learned_score) or "of which there is none"
+            listed = ", ".join(spec.learned_score) or "none here"
             yield Misfit(
                 ("bins", signal),
                 "'auto': nothing chooses where to cut it",

@@ -219,7 +219,7 @@ class MonitorSpec(Section):
 
     @property
     def escape(self) -> EscapeSpec | None:
-        """Return what the gate is told of a way out, if there is a gate and it is told."""
+        """Return what the gate needs to know of a way out; None without a gate or a way out."""
         return None if self.actuators.twist is None else self.actuators.twist.escape
 
     def states_section(self, section: type[Own]) -> Own:
@@ -313,12 +313,12 @@ def _guard_misfits(spec: MonitorSpec) -> Iterator[Misfit]:
 
 def _type_misfits(spec: MonitorSpec) -> Iterator[Misfit]:
     """Yield the signals that give a topic another type than a signal before them."""
-    told: dict[str, tuple[str, str]] = {}
+    seen: dict[str, tuple[str, str]] = {}
     for name, signal in spec.signals.items():
         key = "frame" if signal.frame else "type" if signal.channel is None else "message"
         for topic in filter(signal.reads, spec.topics):
             mine = signal.message_type
-            other, theirs = told.setdefault(topic, (name, mine))
+            other, theirs = seen.setdefault(topic, (name, mine))
             if mine != theirs:
                 problem = f"{topic} is {mine} here, and {theirs} in signals.{other}"
                 yield Misfit(("signals", name, key), problem, "one type for a topic")

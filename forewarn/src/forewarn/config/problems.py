@@ -67,8 +67,8 @@ def validation_problems(
                 problem = text.removeprefix("Value error, ")
             if not (kind == "value_error" and isinstance(value, dict)):  # it names its own values
                 problem = f"{_shown(value)}: {problem}"
-        if (said := f"{key_path(known)}{problem}") not in seen:
-            seen.add(said)
+        if (problem_text := f"{key_path(known)}{problem}") not in seen:
+            seen.add(problem_text)
             yield config_error(problem, document, prefix + known, accepted)
 
 

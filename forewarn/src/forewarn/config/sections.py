@@ -122,7 +122,7 @@ class Thresholds(Section):
     @model_validator(mode="after")
     def _ordered(self) -> Thresholds:
         given = self.model_fields_set
-        # Nobody should have to mend a value that they did not write.
+        # Users need not mend a value that they did not write.
         if "release" not in given:
             object.__setattr__(self, "release", min(self.release, self.act / 2))
         if "warn" not in given:
@@ -219,7 +219,8 @@ class PropertySpec(Section):
         Seconds after which such a state asks for less: a limit of ``out_of_model_speed`` where an
         actuator can limit the speed, else a warning.
     out_of_model_speed : float
-        That limit, in m/s. It lasts until the state is known again or somebody calls ``~/release``.
+        That limit, in m/s. It lasts until the state is known again or an operator calls
+        ``~/release``.
     intervention : str
         What is asked for at ``act``, from the mildest to the strongest.
     speed_limit : float or None
@@ -307,7 +308,7 @@ class LearningSpec(Section):
     refresh : float
         Seconds after which it takes new counts into its risk tables.
     regrow : float or None
-        Seconds (steps) after which the node grows the tree of its states anew from what it has
+        Seconds (steps) after which the node grows the tree of its states again from what it has
         seen.
     remember : int
         Moments that are kept for that.

@@ -29,7 +29,7 @@ class FrameSpec(Section):
     Attributes
     ----------
     of, inside : str
-        The frame, and the one whose axes its place is told in; without a slash before them.
+        The frame, and the frame whose axes its place refers to; without a slash before them.
     topic, static : str
         Topics of transforms that change, and of those that stay. A recording may lack the latter.
     """
@@ -88,7 +88,7 @@ class SignalSpec(Section):
     stale : str
         What a value that is too old means. ``worst``: anything is possible. ``hold``: the last
         value stays and is reported as old. ``ignore``: meanwhile properties are not judged and
-        nothing alerts anew.
+        no new alert begins.
     rules : str or None
         A file of rules about plans; a relative path starts at this file. ``value`` is a plan then,
         and the signal says what the rules have against it: an empty text if nothing.
@@ -122,8 +122,10 @@ class SignalSpec(Section):
         if self.frame is not None and (self.topic is not None or self.channel is not None):
             raise ValueError("frame has its own topic: /tf, or frame: {topic: ...}")
         if self.source is not None and self.value is None:
-            told = "the message's fields" if self.frame is None else "translation and rotation"
-            raise ValueError(f"value is missing: an expression over {told}")
+            fields_text = (
+                "the message's fields" if self.frame is None else "translation and rotation"
+            )
+            raise ValueError(f"value is missing: an expression over {fields_text}")
         if self.where is not None and (self.source is None or self.frame is not None):
             raise ValueError("where chooses among messages: it belongs to a signal with a topic")
         if self.within != "last" and (self.topic is None or self.rules is not None):
@@ -161,7 +163,7 @@ class SignalSpec(Section):
 
     @property
     def reads_last(self) -> bool:
-        """Tell whether messages of a tick are left out without anybody having said so."""
+        """Tell whether messages of a tick are left out because the file does not say `within`."""
         return self.topic is not None and "within" not in self.model_fields_set
 
     @property

@@ -3,7 +3,7 @@
 A column holds the values of one signal at the moments of a block: one number each, or all arrays
 end to end with their lengths. An expression runs on columns by the very operators and functions
 that it calls at one moment, for these work element by element. Whatever might differ (an expression
-that takes arrays apart, a moment whose value is unknown, zeros of both signs under a minimum) is
+that splits arrays, a moment whose value is unknown, zeros of both signs under a minimum) is
 left to the caller, who evaluates it moment by moment.
 """
 

@@ -35,7 +35,7 @@ class Members(Record):
 
 
 def members_of(text: str) -> Members | None:
-    """Return the members of a text that is a JSON object; None if it is none."""
+    """Return the members of a text that is a JSON object; None for any other text."""
     return _remembered(text) if len(text) <= LONGEST_REMEMBERED else _members(text)
 
 

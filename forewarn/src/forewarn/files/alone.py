@@ -15,7 +15,7 @@ from forewarn.errors import InputError
 def alone(path: Path) -> Iterator[None]:
     """Keep others who ask so from a file until the block ends.
 
-    Where the file system has no locks, nobody is kept from it.
+    Where the file system has no locks, nothing keeps others from it.
 
     Raises
     ------

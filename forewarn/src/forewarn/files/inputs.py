@@ -28,8 +28,8 @@ def open_plain(path: Path) -> BinaryIO:
     Raises
     ------
     NotPlainFileError
-        If it is a pipe, a socket or a device: reading a pipe would wait for whoever writes into
-        it, and a device may have no end.
+        If it is a pipe, a socket or a device: reading a pipe would wait for its writer,
+        and a device may have no end.
     OSError
         If it is a folder, or cannot be opened.
     """

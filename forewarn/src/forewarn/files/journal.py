@@ -47,7 +47,7 @@ class JournalFile:
     def read(self, parse: Callable[[Any], Content]) -> tuple[Content | None, str]:
         """Return what was left behind, and what is wrong with the file; either may be missing.
 
-        A damaged journal is renamed, so that nothing is lost that somebody could still read.
+        A damaged journal is renamed, so that nothing is lost that can still be read.
 
         Parameters
         ----------

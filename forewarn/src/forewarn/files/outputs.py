@@ -2,7 +2,7 @@
 
 A plain file is replaced once all is written, and keeps owner and mode; a symbolic link stays, and
 the file it leads to is replaced. What is not a plain file (a device, a FIFO, a pipe, a descriptor
-such as ``/dev/stdout``) is written straight into: whoever replaces ``/dev/null`` by a file breaks
+such as ``/dev/stdout``) is written straight into: to replace ``/dev/null`` by a file would break
 the machine for all others.
 """
 
@@ -51,7 +51,7 @@ class OutputFile:
     def __init__(self, path: Path | str, error: type[InputError] = InputError) -> None:
         self.path = Path(path)
         self._error = error
-        with self._told():
+        with self._errors_named():
             descriptor, self._draft = _open(self.path)
         # Names of files may be no text: what cannot be written in UTF-8 is spelled out.
         self._stream = os.fdopen(
@@ -60,12 +60,12 @@ class OutputFile:
 
     def write(self, text: str) -> None:
         """Append to the text; raises InputError."""
-        with self._told():
+        with self._errors_named():
             self._stream.write(text)
 
     def write_bytes(self, data: bytes) -> None:
         """Append bytes; raises InputError."""
-        with self._told():
+        with self._errors_named():
             self._stream.flush()
             self._stream.buffer.write(data)
 
@@ -77,7 +77,7 @@ class OutputFile:
         """Put the text in its place, or drop it after an exception."""
         try:
             if kind is None:
-                with self._told():
+                with self._errors_named():
                     self._stream.close()
                     if self._draft is not None:
                         _replace(self._draft, Path(os.path.realpath(self.path)))
@@ -89,7 +89,7 @@ class OutputFile:
                     self._draft.unlink(missing_ok=True)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _errors_named(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -123,7 +123,7 @@ def create_output(path: Path | str) -> io.RawIOBase:
     FileExistsError
         If there is a plain file, a folder or a link that leads nowhere.
     OSError
-        If it cannot be opened; so does a FIFO that nobody reads, for it would be waited for.
+        If it cannot be opened; so does a FIFO without a reader, for it would be waited for.
     """
     path = Path(path)
     opened = _descriptor(path)
@@ -136,7 +136,7 @@ def create_output(path: Path | str) -> io.RawIOBase:
             descriptor = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
         except OSError as error:
             if error.errno == errno.ENXIO:
-                raise OSError(errno.ENXIO, "nobody reads it") from error
+                raise OSError(errno.ENXIO, "no process reads it") from error
             raise
         os.set_blocking(descriptor, True)
     return io.FileIO(descriptor, "wb")

@@ -1,6 +1,6 @@
 """Files in object stores and on web servers, by fsspec, which is imported here and only when asked.
 
-A `RemotePath` is a path whose text is a URL: whoever reads files asks it as any other path. Large
+A `RemotePath` is a path whose text is a URL; readers use it as any other path. Large
 files are read by ranges; what was fetched is counted.
 """
 
@@ -76,7 +76,7 @@ class RemotePath(PosixPath):
 
     @property
     def url(self) -> str:
-        """The whole URL, for whoever fetches."""
+        """The whole URL, for those who fetch."""
         scheme, _, rest = super().__str__().partition(":/")
         return f"{scheme}://{rest}" if rest else super().__str__()
 
@@ -115,11 +115,11 @@ class RemotePath(PosixPath):
                 raise OSError(number, f"the server answers HTTP {status}") from error
             lacks = isinstance(error, FileNotFoundError)
             number = error.errno or (errno.ENOENT if lacks else errno.EIO)
-            told = without_secrets(error.strerror or str(error)) or "not found"
-            raise OSError(number, told) from error
+            problem = without_secrets(error.strerror or str(error)) or "not found"
+            raise OSError(number, problem) from error
         except Exception as error:  # each store has errors of its own
-            told = without_secrets(f"{type(error).__name__}: {error}")
-            raise OSError(errno.EIO, told) from error
+            problem = without_secrets(f"{type(error).__name__}: {error}")
+            raise OSError(errno.EIO, problem) from error
 
     def details(self) -> Mapping[str, Any]:
         """Return what the store says of the file; asked once."""
@@ -192,7 +192,7 @@ class RemotePath(PosixPath):
         return data
 
     def write_bytes(self, data: Any) -> int:
-        """Write the file as a whole: nobody ever reads a part of it."""
+        """Write the file as a whole: no reader ever sees a part of it."""
         self._put(lambda system, path: system.pipe_file(path, bytes(data)))
         return len(data)
 
@@ -214,7 +214,7 @@ class RemotePath(PosixPath):
 
         def check(size: int | None, value: int, **_: Any) -> None:
             if value > most:
-                raise OSError(errno.EFBIG, f"it has more than the {most} bytes that were told")
+                raise OSError(errno.EFBIG, f"it has more than the {most} bytes that it announced")
 
         with self._store() as (system, path):
             from fsspec.callbacks import Callback

@@ -90,13 +90,13 @@ def learn(
         executor=local(jobs) if jobs else None,
         allow_missing=allow_missing,
     )
-    told = verdict(
+    summary = verdict(
         found.model,
         Requirement.of(None, None, found.compiled, False).judge(found.model),
         dependence(found.counted.triples),
         estimators(found.compiled, found.model),
     )
-    return Learned(found.model, told, (*found.notes, *found.warnings))
+    return Learned(found.model, summary, (*found.notes, *found.warnings))
 
 
 def paths_of(recordings: Recordings) -> list[Path]:

@@ -77,7 +77,7 @@ class Monitor:
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks for the user about properties and risks, one sentence each."""
-        return self.compiled.told
+        return self.compiled.all_notes
 
     def start(self) -> Run:
         """Return a run before its first step."""

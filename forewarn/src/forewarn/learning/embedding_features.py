@@ -87,12 +87,12 @@ def weighed(
         if not _predicts(table, shares, fold):
             continue
         weights = np.array([float(f"{weight:.3g}") for weight in _fitted(table, shares).coef_[0]])
-        said = {text: score_of(text, weights) for text in known}
+        scores = {text: score_of(text, weights) for text in known}
         source = (
             f"embedding_score({name}, {installed_model().name!r}, "
             f"[{', '.join(f'{weight:.3g}' for weight in weights)}])"
         )
-        says = [np.nan if text is None else said[text] for text in read]
+        says = [np.nan if text is None else scores[text] for text in read]
         found.append(Measure(source, np.array(says, dtype=np.float64)))
     return found
 

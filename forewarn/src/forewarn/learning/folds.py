@@ -97,10 +97,10 @@ def fold_among(names: Collection[str], name: str, folds: int) -> int:
     return bisect_left(sorted(names), name) % folds
 
 
-def told_groups(recordings: int, groups: int, keys: str) -> str:
+def groups_in_words(recordings: int, groups: int, keys: str) -> str:
     """Say how many groups recordings are in, and what that means."""
-    told = f"{plural(recordings, 'recording')} in {plural(groups, 'group')}"
-    return f"{told} of {keys}: those of a group are left out together"
+    counted = f"{plural(recordings, 'recording')} in {plural(groups, 'group')}"
+    return f"{counted} of {keys}: those of a group are left out together"
 
 
 def dealt(clusters: Sequence[str], folds: int) -> list[int]:

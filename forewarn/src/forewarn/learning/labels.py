@@ -217,7 +217,7 @@ def learn_label(ends: Sequence[End], growth: Growth, folds: int = 5) -> LearnedL
     for held in np.unique(fold):
         train = np.flatnonzero(fold != held)
         grown = _grown(examples, growth, train, folds)
-        right += sum(_told(grown, row) == truth[row] for row in np.flatnonzero(fold == held))
+        right += sum(_predicted(grown, row) == truth[row] for row in np.flatnonzero(fold == held))
     grown = _grown(examples, growth, np.arange(len(labelled)), folds)
     total = len(labelled)
     trials = len(order)
@@ -252,7 +252,7 @@ def _grown(examples: Examples, growth: Growth, rows: NDArray[np.int64], folds: i
     return Grower(examples, replace(growth, leaves=leaves), rows).grow(rows)
 
 
-def _told(grown: Grown, row: int) -> bool | None:
+def _predicted(grown: Grown, row: int) -> bool | None:
     """Return what a tree says of an example; None where a condition on its path is unknown."""
     truths = {choice.condition: choice.truth for choice in grown.splits}
     node = grown.tree
@@ -270,8 +270,8 @@ def _says(kinds: Mapping[Any, int]) -> bool:
 
 def _expression(grown: Grown) -> str:
     """Return the leaves in which the label is more common as one condition, empty if all agree."""
-    told = [_says(kinds) for kinds in grown.counts.values()]
-    if all(told) or not any(told):
+    labelled = [_says(kinds) for kinds in grown.counts.values()]
+    if all(labelled) or not any(labelled):
         return ""
     ways = [
         " and ".join(f"({text})" if outcome else f"not ({text})" for text, outcome in path)

@@ -157,7 +157,7 @@ def observe_at_once(
         recording,
         spec.topics.keys(),
         by_name=feed.by_name,
-        apart=feed.moments.part,
+        on_reset=feed.moments.part,
         properties=spec.properties,
     )
     span = feed.moments.expected(recording.start_ns, recording.end_ns, recording.count)

@@ -126,13 +126,13 @@ def count_recording(
         for tick in range(snapshot.tick, snapshot.tick + times):
             counter.add(tick, state, observation.intervened is not False, action)
         failed = snapshot.failures + seen.failures
-        told = [f"{f.where}: {f.reason}" for f in failed]
+        problems = [f"{f.where}: {f.reason}" for f in failed]
         if observation.active and observation.state is None and not (failed or snapshot.stale):
-            told += _forgotten(abstraction, seen.values)
-        told += [f"{KEY}: {problem}"] if problem else []
+            problems += _forgotten(abstraction, seen.values)
+        problems += [f"{KEY}: {problem}"] if problem else []
         for signal in snapshot.stale:
             stale[signal.name] += times
-        for one in told:
+        for one in problems:
             failures[one] += times
     counter.end_recording()
     counts = counter.result
@@ -170,7 +170,7 @@ def learn(
     watch: OutcomeObservers | None = None,
     copies: Copies | None = None,
     store: ShardStore | None = None,
-    apart: bool = True,
+    per_recording: bool = True,
     grouping: Grouping | None = None,
 ) -> Learned:
     """Learn a model from recordings.
@@ -227,7 +227,7 @@ def learn(
             kept += found.kept
             if groups is not None:
                 groups.add(found.group, found.report)
-            total.add(found.report, apart=apart)
+            total.add(found.report, per_recording=per_recording)
             if enough is not None and enough(total.learned().model) >= 1.0:
                 last = paths.index(path) + 1
                 break
@@ -254,7 +254,7 @@ class Sum:
         """The states that are counted, with one for the end where there is one."""
         return self._total.vocabulary
 
-    def add(self, report: RecordingReport, *, apart: bool = True) -> None:
+    def add(self, report: RecordingReport, *, per_recording: bool = True) -> None:
         """Add what a recording gave, and keep its counts apart if that is wanted.
 
         Raises
@@ -263,9 +263,11 @@ class Sum:
             If its counts were added up before, and not kept apart.
         """
         if not report.whole:
-            raise ValueError(f"{report.provenance.recording}: its counts were not kept apart")
+            raise ValueError(
+                f"{report.provenance.recording}: its counts were not kept per recording"
+            )
         self._total.include([report.counts])
-        self._reports.append(report if apart else report.summed())
+        self._reports.append(report if per_recording else report.summed())
 
     def learned(self) -> Learned:
         """Return the model of all that was added."""

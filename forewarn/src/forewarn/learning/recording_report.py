@@ -96,8 +96,8 @@ class RecordingReport:
         if not counts.transitions:
             return ""
         parts = (counts.transitions, counts.triples, counts.starts, counts.steps)
-        told = (source.duration, counts.ticks, *(sorted(part.items()) for part in parts))
-        return hashlib.sha256(repr(told).encode()).hexdigest()
+        content = (source.duration, counts.ticks, *(sorted(part.items()) for part in parts))
+        return hashlib.sha256(repr(content).encode()).hexdigest()
 
     def summed(self) -> RecordingReport:
         """Return what is still to be known of a recording when its counts have been added up.

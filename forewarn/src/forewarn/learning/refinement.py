@@ -51,7 +51,7 @@ from forewarn.states.tree.nodes import Leaf, Node, Split
 REST = "(rest)"
 PATHS = 64
 SHOWN = 5
-Told = Callable[[int, GoalEstimate], object]
+RefinementProgress = Callable[[int, GoalEstimate], object]
 
 
 class Refiner:
@@ -99,7 +99,10 @@ class Refiner:
         self._splitter = LeafSplitter(self._linked, variables, of_runs, held_out)
 
     def refine(
-        self, question: RefinementQuery, limits: Limits, told: Told = lambda *_: None
+        self,
+        question: RefinementQuery,
+        limits: Limits,
+        progress: RefinementProgress = lambda *_: None,
     ) -> Refined:
         """Split leaves until the bound holds, is really broken, or nothing helps.
 
@@ -109,7 +112,7 @@ class Refiner:
         rejected: list[tuple[str, str]] = []
         made = self._made(question)
         while True:
-            told(len(rounds), made.answer)
+            progress(len(rounds), made.answer)
             real, lost = self._evidence(made)
             ending: Ending | None = None
             if made.answer.estimate <= question.bound:

@@ -310,7 +310,7 @@ def choose_size(
     examples: Examples,
     growth: Growth,
     folds: int = 5,
-    told: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> tuple[int, list[Size]]:
     """Choose the number of leaves by cross-validation over whole traces.
 
@@ -335,8 +335,8 @@ def choose_size(
     for held in range(folds):
         train, test = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
         losses += _held_out(Grower(examples, growth, train), train, test, runs)
-        if told is not None:
-            told(held + 1, folds)
+        if progress is not None:
+            progress(held + 1, folds)
     steps = np.bincount(np.searchsorted(different, runs))
     mean = losses.sum(axis=1) / steps.sum()
     deviation = losses - mean[:, np.newaxis] * steps

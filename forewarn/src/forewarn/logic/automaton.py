@@ -17,7 +17,7 @@ class Automaton:
     """The deterministic monitor of one property.
 
     A letter is the set of atoms that hold at a tick, as a bit mask (bit i is ``atoms[i]``).
-    Letters that no state tells apart share a class. The automaton reads the label of the state
+    Letters that lead to the same states share a class. The automaton reads the label of the state
     just entered: ``q' = transitions[q, letter_class[letter]]``, from `initial` at the first tick.
 
     Attributes

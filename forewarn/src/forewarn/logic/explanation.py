@@ -59,8 +59,8 @@ def _sentence(formula: Formula, noun: str) -> str:
 
 def _facts(automaton: Automaton, noun: str) -> str:
     lines = [
-        f"The automaton has {automaton.n_states} states and tells {automaton.n_classes} classes "
-        f"of letters apart, over {_listed(automaton.atoms)}."
+        f"The automaton has {automaton.n_states} states and {automaton.n_classes} classes of "
+        f"letters, over {_listed(automaton.atoms)}."
     ]
     if automaton.countdown:
         lines.append(

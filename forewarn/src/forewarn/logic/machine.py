@@ -97,7 +97,7 @@ def product(first: Machine, second: Machine, limit: int) -> Machine:
             raise too_many(limit)
         if len(known) * len(pairs) > MAX_ENTRIES:
             raise FormulaError(
-                f"the automaton would tell {len(pairs)} classes of letters apart in more than"
+                f"the automaton would need {len(pairs)} classes of letters in more than"
                 f" {len(known)} states",
                 accepted="several properties instead of one conjunction",
             )
@@ -118,7 +118,7 @@ def minimise(machine: Machine) -> Machine:
     """Return the smallest equivalent machine, bad at the earliest possible tick.
 
     A state from which no infinite run avoids the bad states is bad itself. States are numbered
-    breadth first from the initial one; letters that no state tells apart share a class.
+    breadth first from the initial one; letters that lead to the same states share a class.
     """
     successor, bad = machine.successor, doomed(machine.successor, machine.bad)
     successor = np.where(bad[:, None], np.flatnonzero(bad)[:1].sum(), successor)

@@ -1,6 +1,6 @@
 """Partitions of the states of long automata, in time that grows with n log n and not with n^2.
 
-A window of n steps has n states, each told from the next by what happens at its end: whatever looks
+A window of n steps has n states, each differing from the next by what happens at its end. To look
 at all states in each round takes n^2.
 """
 

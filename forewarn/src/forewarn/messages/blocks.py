@@ -93,7 +93,7 @@ class BlockExtractor:
         try:
             decoded = self._decode(messages)
         except ValueError:
-            return None  # one of them is damaged: which one is told when it is read alone
+            return None  # one of them is damaged: which one shows when it is read alone
         leaves = [read(decoded) for read in self._columns]
         found = []
         for function, places in self._lifted:

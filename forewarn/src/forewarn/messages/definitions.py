@@ -112,7 +112,7 @@ def _sections(name: str, definition: str, language: str) -> list[tuple[str, str,
 
 @lru_cache(maxsize=1024)  # most types use the same few, and most recordings embed the same ones
 def _parse(name: str, language: str, text: str) -> Types:
-    """Return what a text defines, which is shared: nobody may change it."""
+    """Return what a text defines, which is shared: do not change it."""
     try:
         if language == "IDL":
             return dict(get_types_from_idl(text))

@@ -184,8 +184,8 @@ def compile_extractor(
     ways = [_lift(expression) for expression in typed]
     readings = [readings_of(mtype, one) for one in typed]
     known = mtype.name in TYPES
-    said = [of.note(one) if of else "" for one, of in zip(typed, readings, strict=True)]
-    notes = [text for text in (said if known else map(note_elsewhere, typed)) if text]
+    known_notes = [of.note(one) if of else "" for one, of in zip(typed, readings, strict=True)]
+    notes = [text for text in (known_notes if known else map(note_elsewhere, typed)) if text]
     wants = Wants()
     for place in {place for of in readings if of is not None for place in of.places}:
         wants.add(place, False)

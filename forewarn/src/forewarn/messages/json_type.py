@@ -59,7 +59,7 @@ def json_type(name: str, schema: str) -> ForeignType:
 
 
 def _field(schema: Any, name: str, level: int) -> FieldType | None:
-    """Return the layout of a part; None for what is not told, or not of one kind."""
+    """Return the layout of a part; None if it is not given, or not of one kind."""
     if not isinstance(schema, dict) or level > MAX_LEVELS:
         return None
     kind = schema.get("type")

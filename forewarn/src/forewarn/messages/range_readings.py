@@ -80,7 +80,7 @@ def readings_of(mtype: MessageType, typed: Typed) -> RangeReadings | None:
 def note_elsewhere(typed: Typed) -> str:
     """Name an expression that leaves out readings of a type which this module does not know.
 
-    What it says of them stays as it is: nobody knows what their numbers mean.
+    What it says of them stays as it is: the meaning of their numbers is unknown.
     """
     read = {node.attr for node in ast.walk(typed.tree) if isinstance(node, ast.Attribute)}
     better = next((ELSEWHERE[field] for field in ELSEWHERE if field in read), "")
@@ -138,7 +138,7 @@ def judged(
 
 
 def valid(beams: Vector, low: Vector | float) -> NDArray[np.bool_]:
-    """Tell which readings, -inf apart, are in what the sensor measures, or beyond it."""
+    """Tell which readings, except -inf, are in what the sensor measures, or beyond it."""
     found: NDArray[np.bool_] = (beams >= low) | (np.isnan(low) & ~np.isnan(beams))
     return found
 

@@ -288,8 +288,8 @@ def _check(model: CountModel, n: int) -> None:
             )
     if model.shards:
         rows = np.concatenate([shard.transitions for shard in model.shards])
-        apart = sparse.csr_matrix((rows[:, 2], (rows[:, 0], rows[:, 1])), shape=(n, n))
-        if (apart > model.counts).nnz:
+        split = sparse.csr_matrix((rows[:, 2], (rows[:, 0], rows[:, 1])), shape=(n, n))
+        if (split > model.counts).nnz:
             raise ModelError(
                 "recordings have more transitions than the model",
                 accepted="at most as many transitions of each kind",

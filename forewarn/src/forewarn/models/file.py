@@ -69,7 +69,7 @@ MAX_CHOICES = 1 << 20
 """States with an action each: what a model file may say of actions."""
 
 Items = Callable[[], Iterable[Any]]
-"""Gives the items of a list of the file, anew each time."""
+"""Gives the items of a list of the file, from the first, each time."""
 _BEGIN = 1024
 
 
@@ -92,7 +92,7 @@ def save_model(model: CountModel, path: Path | str) -> None:
 
 
 def check_replaceable(path: Path, kind: str = FORMAT, noun: str = "model file") -> None:
-    """Refuse a place for a file of a format that somebody else's file has taken.
+    """Refuse a place for a file of a format that another kind of file has taken.
 
     Raises
     ------

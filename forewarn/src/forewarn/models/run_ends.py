@@ -2,7 +2,8 @@
 
 A recording may end by chance, or because of a violation: after a crash the drive is over. After an
 end by chance, what followed the last moments is unknown. If a violation ended the recording, then
-the violation is what followed. To tell the two apart, we compare how often runs end shortly after a
+the violation is what followed. To decide between the two, we compare how often runs end shortly
+after a
 violation with how often runs of the same age end anyway (log-rank test; Mantel, 1966).
 """
 
@@ -145,14 +146,16 @@ def ends_in_words(name: str, ends: RunEnds, within: str, proposal: str) -> str:
     if not ends.last or (not ends.concluded and 2 * ends.last < ends.violations):
         return ""
     lie = "lies" if ends.last == 1 else "lie"
-    told = f"{name}: {ends.last} of {plural(ends.violations, 'violation')} {lie} within the last "
+    counted = (
+        f"{name}: {ends.last} of {plural(ends.violations, 'violation')} {lie} within the last "
+    )
     if ends.concluded:
         return (
-            f"{told}{within} of their recordings, which end because of them: each counts as the "
+            f"{counted}{within} of their recordings, which end because of them: each counts as the "
             f"end of an episode. The monitor file can say so for certain: {proposal}"
         )
     return (
-        f"{told}{within} of a recording: the moments before are left out, because their horizon "
+        f"{counted}{within} of a recording: the moments before are left out, because their horizon "
         f"reaches beyond the end. If violations end recordings, say so: {proposal}"
     )
 

@@ -1,6 +1,6 @@
 """What each recording gives by itself: its transitions, and what followed its moments.
 
-A model adds them up. Kept apart, they tell what a model without some recordings would have said:
+A model adds them up. Separately, they show what a model without some recordings would have said:
 estimates are chosen and judged by that, and recordings are what varies, not ticks.
 """
 
@@ -176,7 +176,7 @@ def judged_in(shards: Sequence[Shard]) -> tuple[PropertyKey, ...]:
     return tuple(dict.fromkeys(judged for shard in shards for judged in shard.outcomes))
 
 
-def told_by(outcomes: Iterable[PropertyKey], judged: PropertyKey) -> PropertyKey | None:
+def matching_outcomes(outcomes: Iterable[PropertyKey], judged: PropertyKey) -> PropertyKey | None:
     """Return the one of `outcomes` that tells of a property, and of all its scores at least."""
     for one in outcomes:
         same = one._replace(scores=()) == judged._replace(scores=())

@@ -52,7 +52,7 @@ class Alert(NamedTuple):
         return bool(self.acknowledged_by)
 
     @property
-    def unheeded(self) -> bool:
+    def unacknowledged(self) -> bool:
         """Tell whether it has asked for something and nobody has taken note."""
         return bool(self.acted_ns) and not self.acknowledged
 
@@ -137,8 +137,8 @@ class Alerts:
             if not level:
                 changed |= self._end(row.property, time_ns, self._why(row))
                 continue
-            if told := self._commands.get(row.property):  # it alerts anew, and at once
-                self._end(row.property, time_ns, told)
+            if cause := self._commands.get(row.property):  # it alerts anew, and at once
+                self._end(row.property, time_ns, cause)
             if row.property not in self._open:
                 self._begin(row, time_ns, reason_of(row, clock))
                 changed = True
@@ -164,8 +164,8 @@ class Alerts:
 
     def lasting(self) -> Kept:
         """Return what the next life has to know, of bounded size."""
-        told = [alert for alert in self.all.values() if alert.open or alert.unheeded]
-        return Kept(self._count, tuple(map(_shortened, told[-LASTING:])))
+        lasting = [alert for alert in self.all.values() if alert.open or alert.unacknowledged]
+        return Kept(self._count, tuple(map(_shortened, lasting[-LASTING:])))
 
     def recall(self, kept: Kept) -> None:
         """Take over what a former life kept; those that went on wait for `go_on`.
@@ -244,9 +244,9 @@ class Alerts:
         return chosen
 
     @property
-    def unheeded(self) -> tuple[Alert, ...]:
+    def unacknowledged(self) -> tuple[Alert, ...]:
         """Alerts that asked for something and that nobody has taken note of, the oldest first."""
-        return tuple(alert for alert in self.all.values() if alert.unheeded)
+        return tuple(alert for alert in self.all.values() if alert.unacknowledged)
 
     def _begin(self, row: RiskRow, time_ns: int, reason: str) -> None:
         self._count += 1
@@ -259,7 +259,7 @@ class Alerts:
             over = [alert for alert in self.all.values() if not alert.open]
             if not over:
                 return  # as many as there are properties
-            del self.all[min(over, key=lambda alert: (alert.unheeded, alert.id)).id]
+            del self.all[min(over, key=lambda alert: (alert.unacknowledged, alert.id)).id]
 
     def _end(self, name: str, time_ns: int, reason: str) -> bool:
         number = self._open.pop(name, None)
@@ -272,8 +272,8 @@ class Alerts:
         return True
 
     def _why(self, row: RiskRow) -> str:
-        if told := self._commands.get(row.property):
-            return told
+        if cause := self._commands.get(row.property):
+            return cause
         if row.muted:
             return "muted"
         if row.verdict == INACTIVE:

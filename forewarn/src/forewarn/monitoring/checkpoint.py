@@ -97,12 +97,12 @@ def properties_data(state: MonitorState) -> list[Any]:
 def parse_properties(monitor: Monitor, data: Iterable[Any]) -> tuple[PropertyState, ...]:
     """Return what `properties_data` was made of; raises ValueError or TypeError."""
     properties = []
-    for compiled, (branches, latched, policy, *told) in zip(monitor.properties, data, strict=True):
+    for compiled, (branches, latched, policy, *rest) in zip(monitor.properties, data, strict=True):
         known = tuple(int(branch) for branch in branches)
-        belief = _belief(told[0]) if told else ()  # memories of earlier versions lack what is told
+        belief = _belief(rest[0]) if rest else ()  # memories of earlier versions lack what is told
         breach = None
-        if told[1:] and told[1] is not None:
-            quiet, terminal, obliged = told[1]
+        if rest[1:] and rest[1] is not None:
+            quiet, terminal, obliged = rest[1]
             breach = Breach(int(quiet), bool(terminal), bool(obliged))
         if not known or not all(
             0 <= q < len(compiled.live.following) for q in (*known, *(q for _, q, _ in belief))

@@ -140,15 +140,15 @@ def in_words(found: Composition) -> str:
     terms = [(found.table, f"the table ({_estimates(found.estimates)})", "")]
     terms += [(push.weight * push.log_odds, push.score, _times(push)) for push in found.pushes]
     # A score may do without any estimate.
-    told = terms if found.estimates or found.table else terms[1:]
-    said = f"its log-odds {found.log_odds:+.2f} are "
-    if len(told) == 1:
-        said += f"those of {told[0][1]}{told[0][2]}"
+    shown = terms if found.estimates or found.table else terms[1:]
+    text = f"its log-odds {found.log_odds:+.2f} are "
+    if len(shown) == 1:
+        text += f"those of {shown[0][1]}{shown[0][2]}"
     else:
-        said += " and ".join(f"{added:+.2f} of {what}{how}" for added, what, how in told)
+        text += " and ".join(f"{added:+.2f} of {what}{how}" for added, what, how in shown)
     if found.without:
-        said += f", as it is while {' or '.join(found.without)} is unknown"
-    return f"{said}, then calibrated" if found.calibrated else said
+        text += f", as it is while {' or '.join(found.without)} is unknown"
+    return f"{text}, then calibrated" if found.calibrated else text
 
 
 def _times(push: Push) -> str:

@@ -53,13 +53,13 @@ def with_way_out(
     denial = _denial(before, verdict, rows, muted)
     if denial:
         return request._replace(evidence=(*request.evidence, f"no way out: {denial}"))
-    clear, said = Ways(), []
+    clear, reasons = Ways(), []
     for name, condition in conditions.items():
         denial = condition.denial(verdict.values)
         may = f"may {'not ' if denial else ''}{SAID[name]}"
-        said.append(f"{may}: {denial or condition.text}")
+        reasons.append(f"{may}: {denial or condition.text}")
         clear = clear._replace(**{name: request.active and not denial})
-    return request._replace(escape=clear, evidence=(*request.evidence, *said))
+    return request._replace(escape=clear, evidence=(*request.evidence, *reasons))
 
 
 def _denial(

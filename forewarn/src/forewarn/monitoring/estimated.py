@@ -20,7 +20,7 @@ from forewarn.learning.estimates.choice import (
 from forewarn.learning.estimates.clustered import clustered_bounds
 from forewarn.learning.estimates.problem import Problem
 from forewarn.models.estimates import PLAIN, Estimate, Line, Mixture, Part, source_of
-from forewarn.models.shards import PropertyKey, judged_in, told_by
+from forewarn.models.shards import PropertyKey, judged_in, matching_outcomes
 
 if TYPE_CHECKING:
     from forewarn.checking.credible import RiskQuery
@@ -93,7 +93,7 @@ def estimates_of(
         If the model does not tell what followed, as the property's estimator needs.
     """
     stored = {(one.judged, one.asked): one for one in model.estimates}
-    told, source = judged_in(model.shards), source_of(model.shards)
+    recorded, source = judged_in(model.shards), source_of(model.shards)
     found: list[Estimate | None] = []
     for (name, section), question in zip(compiled.spec.properties.items(), questions, strict=True):
         if section.estimator == "chain":
@@ -103,7 +103,7 @@ def estimates_of(
         kept = stored.get((judged, section.estimator))
         if kept is not None and kept.source == source:
             found.append(kept)
-        elif told_by(told, judged) is not None or section.estimator == "ensemble":
+        elif matching_outcomes(recorded, judged) is not None or section.estimator == "ensemble":
             found.append(choose(model, question, judged, section.estimator))
         else:
             raise ModelError(
@@ -160,7 +160,7 @@ def clustered_chain(
     ModelError
         If the model does not tell what followed.
     """
-    if told_by(judged_in(model.shards), judged) is None:
+    if matching_outcomes(judged_in(model.shards), judged) is None:
         raise ModelError(
             "bounds of the kind clustered need a model learned with the formula and horizon of "
             f"{judged.name!r}",

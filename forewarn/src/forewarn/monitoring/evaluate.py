@@ -115,8 +115,8 @@ def evaluate(
     if request is not None and request.action != NO_ACTION:
         advice = advised(monitor, verdict, request.action)
         request = request if advice is None else request.with_advice(advice)
-        said = verdicts(monitor.spec, monitor.abstraction.signals, verdict.values)
-        facts = tuple(f"{name}: {text}" for name, text in said.items() if text)
+        findings = verdicts(monitor.spec, monitor.abstraction.signals, verdict.values)
+        facts = tuple(f"{name}: {text}" for name, text in findings.items() if text)
         facts += violation_facts(monitor, verdict, request.property)
         facts += risk_facts(monitor, verdict, request.property)
         facts += danger_facts(monitor.abstraction, state.past, verdict.values)

@@ -198,10 +198,10 @@ def reason_of(row: RiskRow, clock: Clock) -> str:
         return f"{row.property}: nothing was seen done in this state, the least risk is unknown"
     if value != value:
         return f"{row.property}: no risk is known{stale}; the alert holds until it may end"
-    said = f"{row.property}: {figure} {value:.3f} {within(clock, row.horizon)}"
+    text = f"{row.property}: {figure} {value:.3f} {within(clock, row.horizon)}"
     if value >= threshold:
-        return f"{said} is at least {threshold:g}{stale}"
-    return f"{said}{stale}; the alert holds until it may end"
+        return f"{text} is at least {threshold:g}{stale}"
+    return f"{text}{stale}; the alert holds until it may end"
 
 
 def _evidence(row: RiskRow, clock: Clock) -> tuple[str, ...]:

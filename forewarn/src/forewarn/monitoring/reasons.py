@@ -72,7 +72,7 @@ class Reasons(NamedTuple):
     made_of: Composition | None = None
 
     @property
-    def told(self) -> float:
+    def published(self) -> float:
         """The risk that `changes` are to be compared with."""
         return self.risk if self.made_of is None else self.made_of.risk
 
@@ -142,7 +142,7 @@ def in_words(reasons: Reasons, clock: Clock) -> list[str]:
             f"{begun} likeliest way there is {' > '.join(way.states)}, {100 * way.share:.0f} % of "
             f"{whose} risk, in about {clock.say(way.time, '.1f')}."
         )
-    lowering = next((change for change in reasons.changes if change.risk < reasons.told), None)
+    lowering = next((change for change in reasons.changes if change.risk < reasons.published), None)
     if lowering is not None:
         found.append(
             f"What would lower it most is {lowering.predicate!r} becoming "

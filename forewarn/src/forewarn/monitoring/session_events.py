@@ -198,12 +198,12 @@ class GoalDecided:
 class UnknownEvent:
     """An event of a kind, or with fields, that this version does not know: kept as told."""
 
-    told: Mapping[str, Any]
+    fields_given: Mapping[str, Any]
 
     @property
     def kind(self) -> str:
         """The kind that it names."""
-        return str(self.told[KIND])
+        return str(self.fields_given[KIND])
 
 
 Known = (
@@ -235,7 +235,7 @@ def unhandled(event: NoReturn) -> NoReturn:
 def details(event: Event) -> dict[str, Any]:
     """Return what an event tells beside its kind, as plain data; what is optional may lack."""
     if isinstance(event, UnknownEvent):
-        return {key: value for key, value in event.told.items() if key != KIND}
+        return {key: value for key, value in event.fields_given.items() if key != KIND}
     found = ((field, getattr(event, field.name)) for field in fields(event))
     return {
         field.name: list(value) if isinstance(value, tuple) else value
@@ -262,23 +262,23 @@ def decode(text: str) -> Event:
         If the text is no event, or one with missing or wrong fields.
     """
     try:
-        told = json.loads(text)
+        document = json.loads(text)
     except ValueError:
-        told = None
-    if not isinstance(told, dict) or not isinstance(told.get(KIND), str):
+        document = None
+    if not isinstance(document, dict) or not isinstance(document.get(KIND), str):
         raise RecordingError(
             f"{text[:100]!r} is no event", accepted=f'JSON like {{"{KIND}":"reset", ...}}'
         )
-    given = {key: value for key, value in told.items() if key != KIND}
-    kind = _KINDS.get(told[KIND])
+    given = {key: value for key, value in document.items() if key != KIND}
+    kind = _KINDS.get(document[KIND])
     if kind is Start and "shift_ns" in given:
         kind = Beginning
     if kind is None or not given.keys() <= {field.name for field in fields(kind)}:
-        return UnknownEvent(told)
+        return UnknownEvent(document)
     try:
         event: Known = TypeAdapter(kind).validate_python(given)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, (told[KIND], *first["loc"])))
+        where = ".".join(map(str, (document[KIND], *first["loc"])))
         raise RecordingError(f"event {where}: {first['msg']}") from error
     return event

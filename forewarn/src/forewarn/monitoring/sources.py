@@ -149,7 +149,7 @@ class Remedies:
     def __init__(self) -> None:
         self._monitor: Monitor | None = None
         self._asked: tuple[Any, ...] = ()
-        self._said = ""
+        self._remedy_text = ""
 
     def of(self, monitor: Monitor, verdict: Verdict, row: RiskRow) -> str:
         """Return it in words; empty if nothing is known to."""
@@ -162,8 +162,10 @@ class Remedies:
         asked = (row.property, known, row.automaton_states[0], odds)
         if monitor is not self._monitor or asked != self._asked:
             self._monitor, self._asked = monitor, asked
-            self._said = _remedy(monitor, compiled, known, row.automaton_states[0], verdict.values)
-        return self._said
+            self._remedy_text = _remedy(
+                monitor, compiled, known, row.automaton_states[0], verdict.values
+            )
+        return self._remedy_text
 
 
 def _remedy(
@@ -194,11 +196,11 @@ def account(
     parts = [f"{request.reason} (the rule: {formula})"]
     unknown = [source for source in sources if not source.known]
     listed = unknown or [source for source in sources if source.predicates or not source.arguments]
-    told = [_told(source, clock) for source in listed[:MOST_SAID]]
+    texts = [_source_text(source, clock) for source in listed[:MOST_SAID]]
     if len(listed) > MOST_SAID:
-        told.append(f"and {len(listed) - MOST_SAID} more")
-    if told:
-        parts.append(f"{'unknown' if unknown else 'decided by'}: {', '.join(told)}")
+        texts.append(f"and {len(listed) - MOST_SAID} more")
+    if texts:
+        parts.append(f"{'unknown' if unknown else 'decided by'}: {', '.join(texts)}")
     if remedy:
         parts.append(remedy)
     if request.escape:
@@ -207,12 +209,12 @@ def account(
     return "; ".join(parts)
 
 
-def _told(source: Source, clock: Clock) -> str:
+def _source_text(source: Source, clock: Clock) -> str:
     where = f"from {', '.join(source.arguments)}" if source.arguments else "by name"
     if source.topic:
         nodes = ", ".join(source.publishers) or "nobody publishes it"
         where = f"{source.topic}, {nodes}"
     if source.age == math.inf:
         return f"{source.signal} never came ({where})"
-    said = source.signal if not source.known else f"{source.signal} {source.text}"
-    return f"{said} ({where}, {clock.say(round(source.age, 3))} old)"
+    text = source.signal if not source.known else f"{source.signal} {source.text}"
+    return f"{text} ({where}, {clock.say(round(source.age, 3))} old)"

@@ -95,7 +95,7 @@ class Monitor:
     filter: Filter | None = None
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def all_notes(self) -> tuple[str, ...]:
         """Notes and remarks."""
         return (*self.notes, *self.remarks)
 

@@ -113,9 +113,9 @@ class BagRecording(Recording):
             (storage for storage in self._storages if storage.count), key=attrgetter("start_ns")
         )
         streams = [self._unpacked(segment.read(topics)) for segment in filled]
-        apart = all(one.end_ns <= other.start_ns for one, other in pairwise(filled))
+        disjoint = all(one.end_ns <= other.start_ns for one, other in pairwise(filled))
         merged: Iterator[Sample] = (
-            chain.from_iterable(streams) if apart else heapq.merge(*streams, key=itemgetter(0))
+            chain.from_iterable(streams) if disjoint else heapq.merge(*streams, key=itemgetter(0))
         )
         converters = {
             topic: kind.convert

@@ -28,7 +28,7 @@ def samples_of(
     topics: Collection[str],
     *,
     by_name: bool,
-    apart: Callable[[], None] | None = None,
+    on_reset: Callable[[], None] | None = None,
     properties: Collection[str] = (),
 ) -> Iterator[Sample]:
     """Return the samples of some topics, and those that supply signals by name.
@@ -60,26 +60,26 @@ def samples_of(
         and info.message_type is not None
     }
     table = recording.metadata().get(RECORD_TABLE) or {}
-    events = "" if apart is None else table.get("events", "")
+    events = "" if on_reset is None else table.get("events", "")
     if not readers and events not in recording.topics:
         return recording.read(topics)
     wanted = {*topics, *readers, *({events} & set(recording.topics))}
     whole = partial(_begins_anew, properties=properties)
-    return _told(recording, wanted, readers, events, apart, whole)
+    return _converted(recording, wanted, readers, events, on_reset, whole)
 
 
-def _told(
+def _converted(
     recording: Recording,
     wanted: Collection[str],
     readers: Mapping[str, ExternalSignals],
     events: str,
-    apart: Callable[[], None] | None,
+    on_reset: Callable[[], None] | None,
     begins_anew: Callable[[Payload], bool],
 ) -> Iterator[Sample]:
     for sample in recording.read(wanted):
-        if sample.topic == events and apart is not None:
+        if sample.topic == events and on_reset is not None:
             if begins_anew(sample.data):
-                apart()
+                on_reset()
             continue
         read = readers.get(sample.topic)
         if read is None:

@@ -96,9 +96,9 @@ class FrameTrace(JsonTrace):
         found = _frames(self.path, stat.st_mtime_ns, stat.st_size)
         if found is None:
             raise RecordingError("holds no frames", accepted=ACCEPTED, file=self.path)
-        unit, told = _unit(found)
-        if told:
-            self._warn(f"times ({found.time}) are taken for {told}")
+        unit, unit_name = _unit(found)
+        if unit_name:
+            self._warn(f"times ({found.time}) are taken for {unit_name}")
         for number, frame in enumerate(found.frames):
             time = frame[found.time]
             values: dict[str, Any] = {"t_ns": time * unit} if unit else {"t": time}

@@ -95,10 +95,10 @@ class Grouping:
         parts = path.parts
         for number in range(1, len(parts) + 1):  # names are most common, and found at once
             for values in self._index.get(str(PurePosixPath(*parts[-number:])), ()):
-                yield from _told(values, key)
+                yield from _values_of(values, key)
         for name, values in self.lines:
             if MAGIC & {*name} and path.match(name):
-                yield from _told(values, key)
+                yield from _values_of(values, key)
 
     @property
     def _places(self) -> frozenset[str]:
@@ -185,7 +185,7 @@ def on_one_line(value: str) -> str:
     return json.dumps(text, ensure_ascii=False) if ", " in text else text
 
 
-def _told(values: Values, key: str) -> Iterator[str]:
+def _values_of(values: Values, key: str) -> Iterator[str]:
     if values.get(key):
         yield values[key]
 
@@ -198,7 +198,7 @@ def _by_time(key: str, recording: Recording) -> Iterator[str]:
 
 def _by_metadata(key: str, recording: Recording) -> Iterator[str]:
     for table in recording.metadata().values():
-        yield from _told(table, key)
+        yield from _values_of(table, key)
 
 
 def _regular(pattern: str) -> re.Pattern[str]:

@@ -167,7 +167,7 @@ class RecordingWriter(AbstractContextManager["RecordingWriter"]):
         RecordingError
             If the writer is closed or the disk is full.
         """
-        with self._told():
+        with self._errors_named():
             self._writer.add_metadata(name, dict(table))
         self.flush()
 
@@ -179,13 +179,13 @@ class RecordingWriter(AbstractContextManager["RecordingWriter"]):
         RecordingError
             If the writer is closed or the disk is full.
         """
-        with self._told():
+        with self._errors_named():
             self._writer.add_attachment(0, 0, name, media_type, data)
         self.flush()
 
     def flush(self) -> None:
         """Hand all that was written to the operating system, where it outlives the process."""
-        with self._told():
+        with self._errors_named():
             self._writer.flush()  # type: ignore[no-untyped-call]
         self._chunk_start_ns = None
 
@@ -221,7 +221,7 @@ class RecordingWriter(AbstractContextManager["RecordingWriter"]):
             raise RecordingError("is closed and takes no more messages", file=self.path)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _errors_named(self) -> Iterator[None]:
         self._check_open()
         try:
             yield

@@ -94,8 +94,8 @@ def _here(here: Stay, found: Coverage) -> str:
         (here.out_of_model, "in states that the model has never seen"),
         (here.unknown, "in states not fully known"),
     )
-    told = ", ".join(f"{percent(n / total)} {text}" for n, text in parts if n)
-    return f"These recordings spent {told}. "
+    shares = ", ".join(f"{percent(n / total)} {text}" for n, text in parts if n)
+    return f"These recordings spent {shares}. "
 
 
 def _for_the_risk(monitor: Monitor, model: CountModel) -> str:

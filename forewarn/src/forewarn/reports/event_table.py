@@ -19,7 +19,7 @@ def event_table(monitor: Monitor, run: RecordedRun, picture: str | None) -> str:
     """Return the table."""
     happened: list[tuple[float, int, Alert | Violation | LiveEvent]] = []
     for events in run.events:
-        happened += [(elapsed(monitor, run, a.start), 1, a) for a in events.alerts_apart]
+        happened += [(elapsed(monitor, run, a.start), 1, a) for a in events.early_alerts]
         happened += [(elapsed(monitor, run, v.tick), 2, v) for v in events.violations]
     text = "" if happened else absent("No alert and no violation.")
     if run.published is not None:

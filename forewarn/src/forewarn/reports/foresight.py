@@ -209,7 +209,7 @@ def _traces(
             "name": f"{name} (act at {present.threshold:g})",
             "x": [_per_hour(p) for p in curve.points],
             "y": [value(p) for p in curve.points],
-            "text": [_told(p, curve.clock) for p in curve.points],
+            "text": [_point_text(p, curve.clock) for p in curve.points],
             "hovertemplate": f"%{{text}}<extra>{name}</extra>",
             "line": {"color": colour, "width": 1},
             "marker": {"size": 6, "color": colour, "symbol": symbol},
@@ -221,7 +221,7 @@ def _traces(
             "showlegend": False,
             "x": [_per_hour(present)],
             "y": [value(present)],
-            "text": [_told(present, curve.clock)],
+            "text": [_point_text(present, curve.clock)],
             "hovertemplate": f"%{{text}}<extra>present: {name}</extra>",
             "cliponaxis": False,
             "marker": {
@@ -238,7 +238,7 @@ def _per_hour(point: Point) -> float:
     return round(point.false_alarms_per_hour or 0.0, 4)
 
 
-def _told(p: Point, clock: Clock) -> str:
+def _point_text(p: Point, clock: Clock) -> str:
     lead = "" if p.median_lead is None else f", median lead {clock.say(p.median_lead, '.2f')}"
     watched = f"{rounded(p.hours)} h" if clock.timed else clock.span(3600 * p.hours)
     return (
@@ -269,7 +269,7 @@ def _alarms(found: Sequence[Curve]) -> Figure:
                     "name": label(name),
                     "x": [p.threshold for p in shown],
                     "y": [_per_hour(p) for p in shown],
-                    "text": [_told(p, curve.clock) for p in shown],
+                    "text": [_point_text(p, curve.clock) for p in shown],
                     "hovertemplate": "%{text}<extra></extra>",
                     "line": {"color": colour, "width": 1.5, "shape": "vh"},
                     "marker": {"size": 12, "symbol": "diamond", "color": colour},

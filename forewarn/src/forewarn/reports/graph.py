@@ -116,9 +116,9 @@ def _arrow(arrow: Arrow, places: Places) -> str:
     else:
         path, x, y = _back(x1 + BOX / 2, y1 + HEIGHT, x2 + BOX / 2, y2 + HEIGHT)
     kind, tip = (" chosen", "tip-chosen") if arrow.chosen else ("", "tip")
-    told = f"{arrow.source} to {arrow.target}: {percent(arrow.share)} ({arrow.text})"
+    tooltip = f"{arrow.source} to {arrow.target}: {percent(arrow.share)} ({arrow.text})"
     return (
-        f'<g class="arrow{kind}"><title>{escape(told)}</title><path class="edge" d="{path}" '
+        f'<g class="arrow{kind}"><title>{escape(tooltip)}</title><path class="edge" d="{path}" '
         f'stroke-width="{1 + 3 * arrow.share:.1f}" marker-end="url(#{tip})"/>'
         f'<text class="soft halo" x="{x:.1f}" y="{y:.1f}" text-anchor="middle">'
         f"{percent(arrow.share)}</text></g>"
@@ -160,13 +160,13 @@ def _box(node: Node, x: float, y: float) -> str:
         for i, line in enumerate(node.lines)
     )
     begins = f", {node.starts:,} runs begin here" if node.starts else ""
-    told = f"{node.name}: {', '.join(node.lines)}{begins}"
+    tooltip = f"{node.name}: {', '.join(node.lines)}{begins}"
     short = node.name
     if len(short) > MAX_LETTERS:
         short = f"{short[: MAX_LETTERS - 1]}\N{HORIZONTAL ELLIPSIS}"
     start = " start" if node.starts else ""
     return (
-        f"<g><title>{escape(told)}</title>"
+        f"<g><title>{escape(tooltip)}</title>"
         f'<rect class="box{start}" x="{x:.1f}" y="{y:.1f}" width="{BOX}" height="{HEIGHT}" rx="5"/>'
         f'<rect x="{x:.1f}" y="{y:.1f}" width="6" height="{HEIGHT}" rx="3" '
         f'fill="{risk_colour(node.value)}"/>'

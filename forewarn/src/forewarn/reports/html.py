@@ -177,13 +177,13 @@ def _run(
 def _when(monitor: Monitor, run: RecordedRun) -> str:
     duration = len(run.history) / monitor.clock.rate
     start = run.start_ns // NANOSECONDS
-    told = monitor.clock.say(duration, ".1f")
+    text = monitor.clock.say(duration, ".1f")
     if duration >= 600 and monitor.clock.timed:
-        told = f"{duration / 60:.1f} min"
+        text = f"{duration / 60:.1f} min"
     if start < YEAR_2000 or not monitor.clock.timed:
-        return told
+        return text
     moment = datetime.fromtimestamp(start, tz=timezone.utc)
-    return f"{told} from {moment:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{text} from {moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _picture(
@@ -220,8 +220,8 @@ def _chips(name: str, drawn: Timeline) -> str:
     """Return the buttons and boxes by which a reader chooses the signals that are drawn."""
     rows = [row for row in drawn.rows if "signal" in row]
     steps = f'<button type="button" data-whole="{name}">whole run</button>' + "".join(
-        f'<button type="button" data-of="{name}" data-step="{step}" title="{told}">{shown}</button>'
-        for step, shown, told in STEPS
+        f'<button type="button" data-of="{name}" data-step="{step}" title="{tip}">{shown}</button>'
+        for step, shown, tip in STEPS
     )
     steps = f"<div>{steps}</div>"
     if not rows:
@@ -301,7 +301,7 @@ def _remarks(monitor: Monitor, runs: Sequence[RecordedRun]) -> str:
 
 
 def _remark_lines(monitor: Monitor, runs: Sequence[RecordedRun]) -> Iterator[str]:
-    for note in monitor.told:
+    for note in monitor.all_notes:
         yield f"<li>{escape(note)}</li>"
     for line in remarks_on(monitor, runs):
         yield f"<li>{escape(line)}</li>"

@@ -163,10 +163,10 @@ def _visited(model: CountModel, space: TreeSpace) -> dict[str, LeafNote]:
 
 def _subtitle(found: Refinement) -> str:
     refined = found.refined
-    told = f"{found.query}: {ENDINGS[refined.ending]}"
+    text = f"{found.query}: {ENDINGS[refined.ending]}"
     if refined.ending != "holds":
-        told += f"; {refined.among_runs}"
-    return told
+        text += f"; {refined.among_runs}"
+    return text
 
 
 def refinement_parts(found: Refinement) -> list[Part]:

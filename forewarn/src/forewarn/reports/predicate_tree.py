@@ -103,10 +103,10 @@ def _node(
         f"<li>{_node(_way(word), child, notes, numbers, unfolded, colours)}</li>"
         for word, child in (("yes", node.then), ("no", node.otherwise))
     )
-    told = f"{len(leaves(node))} leaves, {numbers[id(node)]:,} moments"
+    size = f"{len(leaves(node))} leaves, {numbers[id(node)]:,} moments"
     return (
         f"<details{' open' if id(node) in unfolded else ''}>"
-        f"<summary>{way}<code>{escape(shortened(node.condition))}</code><small>{told}</small></summary>"
+        f"<summary>{way}<code>{escape(shortened(node.condition))}</code><small>{size}</small></summary>"
         f"<ul>{parts}</ul></details>"
     )
 
@@ -118,10 +118,10 @@ def _way(word: str) -> str:
 def _leaf(way: str, name: str, note: LeafNote | None, colours: Mapping[str, int]) -> str:
     if note is None:
         return f"<div class=leaf><span>{way}<b>{escape(name)}</b></span></div>"
-    told = [f"{note.number:,} moments", note.remark, _shares(note) if note.classes else ""]
+    notes = [f"{note.number:,} moments", note.remark, _shares(note) if note.classes else ""]
     return (
         f"<div class=leaf><span>{way}<b>{escape(name)}</b></span>{_bar(note, colours)}"
-        f"<span class=told>{escape('; '.join(filter(None, told)))}</span></div>"
+        f"<span class=told>{escape('; '.join(filter(None, notes)))}</span></div>"
     )
 
 

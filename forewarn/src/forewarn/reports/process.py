@@ -113,7 +113,7 @@ def _picture(view: ProcessView, names: Sequence[str], visits: Counter[str]) -> s
         Node(
             name,
             view.values.get(name, float("nan")),
-            _told(name, view, visits, stays),
+            _node_text(name, view, visits, stays),
             view.starts.get(name, 0),
         )
         for name in names
@@ -133,7 +133,7 @@ def _likeliest(arrows: Sequence[Arrow]) -> list[Arrow]:
     return kept
 
 
-def _told(
+def _node_text(
     name: str, view: ProcessView, visits: Counter[str], stays: Mapping[str, float]
 ) -> tuple[str, ...]:
     value = view.values.get(name)

@@ -142,11 +142,13 @@ def ways_body(ways: Sequence[ShownWay], critical: CriticalPart | None) -> str:
     """Return the counterexamples: paths with what runs say of them, and the part that suffices."""
     if not ways:
         return absent("No way to the goal is known.")
-    body = "".join(f"<div class=path>{_told(way)}{_path(way.path, way.seen)}</div>" for way in ways)
+    body = "".join(
+        f"<div class=path>{_way_text(way)}{_path(way.path, way.seen)}</div>" for way in ways
+    )
     return body + (_critical(critical) if critical is not None else "")
 
 
-def _told(way: ShownWay) -> str:
+def _way_text(way: ShownWay) -> str:
     kind = "bad" if way.seen == len(way.path[::2]) else "good"
     return (
         f"<span class=tag>{percent(way.probability, 3)}</span> "

@@ -36,23 +36,23 @@ def verdict(monitor: Monitor, runs: Sequence[RecordedRun], scores: Sequence[Scor
     alarm = time_in_alert(monitor, runs)
     violations = sum(score.violations for score in scores)
     missed = sum(score.missed for score in scores)
-    told = (
+    sentence = (
         f"{_violations(monitor, runs, violations, missed)}, {_false_alarms(scores)}, and "
         f"{percent(alarm.share)} of the time ({monitor.clock.say(alarm.duration, '.1f')}) was "
         "spent in alert"
     )
     always = alarm.share > ALWAYS
     if monitor.model is None:
-        told = f"{_happened(runs, violations)}; without a model there is no risk to judge"
+        sentence = f"{_happened(runs, violations)}; without a model there is no risk to judge"
     elif not any(score.hours for score in scores):
-        told = "Nothing was watched: no rule was active with its inputs known"
+        sentence = "Nothing was watched: no rule was active with its inputs known"
     elif always:
-        told += ": who alarms most of the time foresees everything"
+        sentence += ": who alarms most of the time foresees everything"
     learned = sum(FLATTERS in run.notes for run in runs)
     if learned:
-        told += f"; the model was learned from {_of(learned, len(runs))}, which flatters it"
+        sentence += f"; the model was learned from {_of(learned, len(runs))}, which flatters it"
     kind = "bad" if missed or always else "good" if violations and not learned else ""
-    return f'<p class="verdict {kind}" id="verdict">{escape(told)}.</p>'
+    return f'<p class="verdict {kind}" id="verdict">{escape(sentence)}.</p>'
 
 
 def _of(some: int, number: int) -> str:
@@ -89,8 +89,8 @@ def _violations(monitor: Monitor, runs: Sequence[RecordedRun], count: int, misse
     if leads is None:
         return "The violation was missed" if count == 1 else f"All {count:,} violations were missed"
     if missed:
-        told = f"{missed:,} of {plural(count, 'violation')} {_was(missed)} missed; the other"
-        return f"{told}{'s' if seen > 1 else ''} {_was(seen)} foreseen {_ahead(monitor, leads)}"
+        text = f"{missed:,} of {plural(count, 'violation')} {_was(missed)} missed; the other"
+        return f"{text}{'s' if seen > 1 else ''} {_was(seen)} foreseen {_ahead(monitor, leads)}"
     all_of_them = "The violation was" if count == 1 else f"All {count:,} violations were"
     return f"{all_of_them} foreseen {_ahead(monitor, leads)}"
 
@@ -152,8 +152,8 @@ def worst_moments(monitor: Monitor, runs: Sequence[RecordedRun], drawn: int) -> 
     left = len(found) - len(rows)
     more = absent(f"{left:,} more are in the tables of events below.") if left else ""
     columns = (*(["recording"] if many else []), *columns_of(monitor))
-    told = [at for at in range(len(columns)) if any(row[at] for row in rows)]
-    columns, rows = tuple(columns[at] for at in told), [[row[at] for at in told] for row in rows]
+    used = [at for at in range(len(columns)) if any(row[at] for row in rows)]
+    columns, rows = tuple(columns[at] for at in used), [[row[at] for at in used] for row in rows]
     body = table(columns, rows, long="state") + more
     return section("worst", "Worst moments", escape(WORST), body)
 

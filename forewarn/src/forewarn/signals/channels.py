@@ -144,7 +144,7 @@ class Topic:
     channels: tuple[Channel, ...]
     stamp: Callable[[Payload], int] | None
     conditions: Decode | None
-    apart: bool = False
+    stamps_differ: bool = False
 
     def meant(self, payload: Payload) -> Sequence[Channel]:
         """Return the channels that a message belongs to."""

@@ -186,8 +186,8 @@ class Feed:
             except DecodeError:
                 # Its stamp is unreadable; it stays in line so that decoding reports it.
                 moment = time_ns
-            if not known.apart and abs(moment - time_ns) > APART_NS:
-                known.apart = True
+            if not known.stamps_differ and abs(moment - time_ns) > APART_NS:
+                known.stamps_differ = True
                 self.notes.append(f"{topic}: {clock_gap(moment, time_ns)}")
             refused = not_yet(moment, time_ns)
         for channel in known.meant(payload):
@@ -423,5 +423,5 @@ class Feed:
 
     def stretches(self, samples: Samples, start_ns: int, end_ns: int) -> Iterator[range]:
         """Take recorded samples and yield moments when they are due; see `Moments.play`."""
-        told = telling_gaps(samples, self.notes) if self.clock.timed else samples
-        return self.moments.play(told, start_ns, end_ns, self.accept)
+        samples_noted = telling_gaps(samples, self.notes) if self.clock.timed else samples
+        return self.moments.play(samples_noted, start_ns, end_ns, self.accept)

@@ -43,13 +43,13 @@ def clock_gap(stamp_ns: int, arrival_ns: int) -> str:
     if stamp_ns == 0:
         return "its stamps are 0, as if nobody sets them (accepted: timestamp_source: arrival)"
     side = "ahead of" if gap_ns > 0 else "behind"
-    told = f"its stamps are {abs(gap_ns) / NANOSECONDS:.4g} s {side} its arrivals"
+    offset = f"its stamps are {abs(gap_ns) / NANOSECONDS:.4g} s {side} its arrivals"
     if not two_times(stamp_ns, arrival_ns):
-        return f"{told}: another clock, or messages that were kept for late subscribers"
+        return f"{offset}: another clock, or messages that were kept for late subscribers"
     clocks = ("system time", "simulated time or time since a start")
     stamps, arrivals = clocks if gap_ns > 0 else clocks[::-1]
     return (
-        f"{told}: stamps are {stamps}, arrivals are {arrivals} (accepted: timestamp_source: "
+        f"{offset}: stamps are {stamps}, arrivals are {arrivals} (accepted: timestamp_source: "
         f"arrival, or one "
         "clock for all, see use_sim_time)"
     )

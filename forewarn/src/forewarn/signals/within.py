@@ -78,7 +78,7 @@ class Within:
         return 0 if self._within == "count" else self._last
 
 
-def told_of_faster(spec: MonitorSpec, rates: Mapping[str, float]) -> str:
+def note_of_faster_topics(spec: MonitorSpec, rates: Mapping[str, float]) -> str:
     """Name the topics of which signals leave messages out, without having said so; or nothing.
 
     Parameters

@@ -82,9 +82,9 @@ def _old(abstraction: Abstraction, names: Sequence[str]) -> Iterator[tuple[str, 
         if source.name not in needed:
             continue
         if not 0 < source.timeout_ns <= FRESH * NANOSECONDS:
-            said = "never" if source.timeout_ns < 0 else f"{source.timeout_ns / NANOSECONDS:g}"
+            timeout = "never" if source.timeout_ns < 0 else f"{source.timeout_ns / NANOSECONDS:g}"
             yield (
-                f"rests on {source.name}, whose timeout is {said}",
+                f"rests on {source.name}, whose timeout is {timeout}",
                 f"signals with a timeout of at most {FRESH:g} s",
             )
         if source.default is not None:

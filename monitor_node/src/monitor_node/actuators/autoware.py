@@ -107,9 +107,9 @@ class _Limit:
     def want(self, demand: Demand, now: float, *, drives: bool) -> None:
         """Send what has changed; `drives`: a manoeuvre is carried out that may need to move."""
         self._now = now
-        # Pulling over needs to move: a limit of 0 would stop the vehicle in its lane. But nobody
-        # is let go for a manoeuvre that is refused, and one that fails lets go of nobody any more.
-        # What a former life has left stays, too, whatever it was.
+        # Pulling over needs to move: a limit of 0 would stop the vehicle in its lane. But the limit
+        # stays while the manoeuvre is refused, and comes back when it fails.
+        # What a former life has left stays, too.
         self._stays = ACTIONS[demand.action].drives_on and not drives
         if ACTIONS[demand.action].drives_on:
             stays = not drives or (self._before.limits and _speed(self._before))
@@ -176,7 +176,7 @@ class _Limit:
 
     @property
     def _ours(self) -> bool:
-        """Tell whether the limit in force is ours, as far as we were told."""
+        """Tell whether the limit in force is ours, by Autoware's last report."""
         return self._in_force is not None and self._in_force.sender == self._spec.sender
 
     def _judge(self, now: float) -> None:
@@ -191,7 +191,7 @@ class _Limit:
         """Report."""
         problem = ""
         if not self._limits.get_subscription_count():
-            problem = f"nobody subscribes to {self._spec.limit_topic}"
+            problem = f"no node subscribes to {self._spec.limit_topic}"
         elif self._in_force is not None:
             problem = (
                 f"{self._in_force.max_velocity:g} m/s by {self._in_force.sender!r} is in force"
@@ -226,7 +226,8 @@ class _Manoeuvre:
         self._node, self._spec = node, spec
         self._service, self._state_class = interface_class(MRM_REQUEST), interface_class(MRM_STATE)
         self._client: Any = node.create_client(self._service, spec.mrm_service)
-        # Latched, what was said before we came is heard, too; volatile, whoever does not keep it.
+        # Latched, the last message from before our start arrives, too; volatile also matches
+        # publishers that do not latch.
         self._states = [
             node.create_subscription(
                 self._state_class,
@@ -263,7 +264,7 @@ class _Manoeuvre:
         return self._wanted and self._accepted and self._state != self._state_class.MRM_FAILED
 
     def poll(self, now: float) -> None:
-        """Call the service if something is to be said and nobody has been told yet."""
+        """Call the service if there is a new request that Autoware does not have yet."""
         self._now = now
         settled = self._wanted == self.entry and (self._accepted or not self._wanted)
         if settled and not self._is_forgotten(now):
@@ -288,7 +289,7 @@ class _Manoeuvre:
         self._call.add_done_callback(self._answered)
 
     def _is_forgotten(self, now: float) -> bool:
-        """Tell whether whoever accepted a request no longer knows of it: it has started anew."""
+        """Tell whether Autoware no longer knows of a request that it accepted: it has restarted."""
         normal = self._state == self._state_class.NORMAL
         return self._wanted and normal and self._confirmation.overdue(now)
 
@@ -304,7 +305,7 @@ class _Manoeuvre:
         status = future.result().status
         if not status.success:
             self._problem = f"{self._asked} refused ({status.code}): {status.message}"
-            self._accepted = False  # it may have been before, by an Autoware that has started anew
+            self._accepted = False  # it may have been before, by an Autoware that has restarted
             return
         self._problem = ""
         self._accepted = asked_on

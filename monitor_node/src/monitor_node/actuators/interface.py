@@ -10,7 +10,7 @@ from forewarn.monitoring.intervention import Request
 from forewarn_ros.status import Severity, Status
 
 PATIENCE = 5.0
-"""Seconds after which a call counts as lost: whoever was asked may have died with the answer."""
+"""Seconds after which a call counts as lost: its server may have died with the answer."""
 
 
 class Demand(NamedTuple):

@@ -33,7 +33,7 @@ def named(spec: ActuatorsSpec) -> dict[str, Any]:
 
 
 def module(name: str) -> Any:
-    """Return the module of an actuator, which nobody loads who does not name it.
+    """Return the module of an actuator, which is loaded only if it is named.
 
     It has the `INTERFACES` that must be installed, and the class, `ACTUATOR`.
     """
@@ -93,8 +93,8 @@ class Actuators:
     def apply(self, request: Request | None, *, fresh: bool = True) -> None:
         """Act on the request of a tick; None: nothing is asked for.
 
-        What is about a time too long ago takes nothing back. If it asks for nothing either, nobody
-        is told: who waits for a word, as a lock with a timeout, stops the robot.
+        A verdict about a time too long ago takes nothing back. If it asks for nothing either, the
+        actuator gets no call: one that waits for a word, as a lock with a timeout, stops the robot.
         """
         demand = demand_of(request)
         if not fresh:

@@ -1,9 +1,9 @@
 """Nav2: a speed limit, cancelled goals, a lock of twist_mux.
 
-A speed limit of 0.0 means no limit here, where Autoware would stop. The last writer wins, whoever
-it is. Nothing reports back, so what can be seen counts: subscribers, the answer to the
-cancellation, and the state of the goals. A lock of twist_mux with a timeout locks when nobody
-speaks any more, so that it is told at every tick.
+A speed limit of 0.0 means no limit here, where Autoware would stop. The last writer wins.
+Nothing reports back, so what can be seen counts: subscribers, the answer to the
+cancellation, and the state of the goals. A lock of twist_mux with a timeout locks when its
+topic falls silent, so that it is published at every tick.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ ACTUATOR = Nav2
 
 
 class _Speed:
-    """The speed limit; what others said last is given back when ours ends."""
+    """The speed limit; the last one of others is given back when ours ends."""
 
     def __init__(self, node: Node, topic: str, fastest: float | None) -> None:
         self._node, self._topic, self._fastest = node, topic, fastest
@@ -134,7 +134,7 @@ class _Speed:
         self._sent: deque[tuple[int, int, float]] = deque(maxlen=20)
         self._foreign: Any = None
         self._overruled = False
-        self._told = 0.0
+        self._published_at = 0.0
         self.ours: float | None = None
 
     def want(self, limit: float | None, now: float) -> None:
@@ -145,30 +145,30 @@ class _Speed:
                 self._give_back()
         elif limit != self.ours:
             self.ours = limit
-            self._tell(now)
+            self._publish_limit(now)
 
     def poll(self, now: float) -> None:
-        """Say it again: to a server that has come since, or after somebody else spoke."""
+        """Publish it again: for a server that has come since, or after another node set one."""
         if (
             self.ours is not None
             and math.isfinite(self.ours)
-            and (self._overruled or now - self._told >= REPEAT)
+            and (self._overruled or now - self._published_at >= REPEAT)
         ):
-            self._tell(now)
+            self._publish_limit(now)
 
-    def _tell(self, now: float) -> None:
-        self._told, self._overruled = now, False
+    def _publish_limit(self, now: float) -> None:
+        self._published_at, self._overruled = now, False
         self._publish(self._class(percentage=False, speed_limit=self._lowest))
 
     @property
     def _lowest(self) -> float | None:
-        """Return our limit, or a lower one of somebody else, which ours must not raise."""
+        """Return our limit, or a lower one of another node, which ours must not raise."""
         theirs = self._theirs
         return self.ours if self.ours is None or theirs is None else min(self.ours, theirs)
 
     @property
     def _theirs(self) -> float | None:
-        """Return the limit of somebody else in m/s; None if there is none, or nobody knows it."""
+        """Return the limit of another node in m/s; None if there is none or it is not known."""
         found = self._foreign
         if found is None or not found.speed_limit > NO_LIMIT:
             return None
@@ -200,7 +200,7 @@ class _Speed:
 
     @property
     def of_others(self) -> str:
-        """What somebody else said last; empty if nobody did."""
+        """The last limit of another node; empty without one."""
         message = self._foreign
         unit = "%" if message is not None and message.percentage else "m/s"
         return "" if message is None else f"{message.speed_limit:g} {unit}"
@@ -209,14 +209,14 @@ class _Speed:
         """Return why the limit may have no effect."""
         # Our own subscription is one of them.
         if self._publisher.get_subscription_count() < 2:
-            return [f"nobody subscribes to {self._topic}"]
+            return [f"no node subscribes to {self._topic}"]
         if self._overruled:
-            return [f"somebody else set {self.of_others} on {self._topic}"]
+            return [f"another node set {self.of_others} on {self._topic}"]
         theirs = self._foreign
         limited = theirs is not None and theirs.speed_limit > NO_LIMIT
         if limited and theirs.percentage and self._fastest is None:
-            told = f"somebody else had set {self.of_others} on {self._topic}"
-            return [f"{told}, and nobody knows of what: actuators.nav2.max_speed would tell"]
+            note = f"another node had set {self.of_others} on {self._topic}"
+            return [f"{note}; set actuators.nav2.max_speed, so that it can be compared"]
         return []
 
     def close(self) -> None:
@@ -263,7 +263,7 @@ class _Goals:
         if now - self._called < self._timeout / 4 or not self._client.service_is_ready():
             return
         self._called = now
-        # No id and no time: all goals, whoever sent them.
+        # No id and no time: all goals of all clients.
         self._call = self._client.call_async(CancelGoal.Request())
         self._call.add_done_callback(self._done)
 
@@ -313,7 +313,7 @@ class _Lock:
     def problems(self) -> list[str]:
         """Return why the lock may have no effect."""
         if not self._publisher.get_subscription_count():
-            return [f"nobody subscribes to {self._topic}"]
+            return [f"no node subscribes to {self._topic}"]
         return []
 
     def close(self) -> None:

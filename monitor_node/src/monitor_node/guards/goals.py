@@ -15,7 +15,7 @@ from forewarn.config.file import MonitorSpec
 from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.session_events import GoalDecided
-from forewarn.wings.agents.goals import decision, judge_goal, told, undecided
+from forewarn.wings.agents.goals import decision, goal_reason, judge_goal, undecided
 from forewarn.wings.agents.proposals import Judgement
 from forewarn_ros.status import Severity, Status
 from monitor_node import conversions
@@ -77,7 +77,7 @@ class Goals:
         self.active = False
         self._waiting: deque[Goal] = deque()
         self._tallies = {name: Tally() for name in spec.guards}
-        self._said = 0
+        self._published = 0
         kinds = {name: action_class(name, guard) for name, guard in spec.guards.items()}
         self._proxies = {
             name: ActionProxy(node, kinds[name], guard, self._asking(name), self._saying(name))
@@ -92,7 +92,7 @@ class Goals:
         return bool(self._waiting)
 
     def stop(self, reason: str) -> None:
-        """Cancel all goals that passed: nobody watches them any more."""
+        """Cancel all goals that passed: the guard no longer watches them."""
         self.active = False
         while self._waiting:
             goal = self._waiting.popleft()
@@ -134,7 +134,7 @@ class Goals:
         return decided, guard.topic, goal.payload
 
     def _judged(self, goal: Goal, decided: GoalDecided, found: Judgement) -> None:
-        reason = told(self._spec, found)
+        reason = goal_reason(self._spec, found)
         self._settle(goal, decided, reason)
         if found.property:
             self._publish(goal.guard, decided, found.properties, found.evidence)
@@ -165,10 +165,10 @@ class Goals:
     def _publish(
         self, guard: str, decided: GoalDecided, names: tuple[str, ...], facts: tuple[str, ...]
     ) -> None:
-        self._said += 1
+        self._published += 1
         action = self._spec.guards[guard].action
         request = Request(
-            id=self._said,
+            id=self._published,
             action=decided.action,
             active=decided.active,
             property=decided.property,
@@ -197,8 +197,8 @@ class Goals:
 
         def say(problem: str) -> None:
             self._warn(f"guard {name}: {problem}")
-            told = undecided(name, guard.topic, 0, b"", problem, passes=True)
-            self._publish(name, replace(told, reason=problem), (), ())
+            passed = undecided(name, guard.topic, 0, b"", problem, passes=True)
+            self._publish(name, replace(passed, reason=problem), (), ())
 
         return say
 

@@ -75,7 +75,7 @@ class Running:
     remote : ClientGoalHandle
         The goal at the server.
     handle : ServerGoalHandle or None
-        The goal for its client; None until the client is told.
+        The goal for its client; None until the client has its answer.
     since : float
         When the server accepted it, in s of the steady clock.
     asking : int
@@ -92,7 +92,7 @@ class Running:
     asking: int = 0
     outcome: tuple[int, Any] | None = None
     early: list[Any] = field(default_factory=list)
-    told: bool = False
+    closed: bool = False
 
 
 class ActionProxy:
@@ -107,7 +107,7 @@ class ActionProxy:
     spec : GuardSpec
         What it guards.
     judge : callable
-        Takes a serialized goal and a future for its `Verdict`; once done, nobody waits any more.
+        Takes a serialized goal and a future for its `Verdict`; a future that is done needs none.
     say : callable
         Takes what has gone wrong, for people.
 
@@ -177,7 +177,7 @@ class ActionProxy:
         return ""
 
     def cancel_all(self, reason: str) -> None:
-        """Ask the server to cancel all goals; its clients are told the results that follow."""
+        """Ask the server to cancel all goals; its clients get the results that follow."""
         for running in self._running.values():
             running.remote.cancel_goal_async()
         if self._running:
@@ -280,9 +280,9 @@ class ActionProxy:
 
     def _tell(self, running: Running) -> None:
         """Tell the client how its goal has ended, once no request to cancel is under way."""
-        if running.outcome is None or running.asking or running.told or running.handle is None:
+        if running.outcome is None or running.asking or running.closed or running.handle is None:
             return
-        running.told = True
+        running.closed = True
         self._running.pop(id(running.goal), None)
         self._end(running.handle, *running.outcome)
 
@@ -292,7 +292,7 @@ class ActionProxy:
                 ended.succeed()
             elif status == GoalStatus.STATUS_CANCELED and ended.is_cancel_requested:
                 ended.canceled()
-            else:  # also what somebody else has cancelled at the server
+            else:  # also after a cancellation at the server
                 ended.abort()
             return result
 
@@ -337,7 +337,7 @@ class ActionProxy:
                 self._fail(text)
                 self._finish(running, GoalStatus.STATUS_ABORTED, self._result(text))
             elif running.handle is None and now - running.since > self._spec.timeout:
-                self._fail("a client has gone before it was told that its goal was accepted")
+                self._fail("a client has gone before it heard that its goal was accepted")
                 running.remote.cancel_goal_async()
                 del self._running[key]
 
@@ -366,7 +366,7 @@ def _found(done: Any) -> Any:
 
 
 def _too_late(sent: Any) -> None:
-    """Cancel a goal that the server accepts after its client was told that it is refused."""
+    """Cancel a goal that the server accepts after its client got a refusal."""
     remote = _found(sent)
     if remote is not None and remote.accepted:
         remote.cancel_goal_async()

@@ -45,8 +45,8 @@ def _number(value: Any) -> float | None:
 def closing_names(traces: Sequence[JsonTrace]) -> dict[str, Label]:
     """Return what is known on the last line of runs alone, by name, in all traces together.
 
-    Nobody knows it while a run goes on: a predicate over a running step cannot ask for it. It is
-    empty where no run has two lines.
+    They are unknown while a run goes on: a predicate over a running step cannot use them. Empty
+    where no run has two lines.
     """
     last: dict[Any, Mapping[str, Any]] = {}
     running: set[str] = set()

@@ -64,7 +64,7 @@ class DraftSignal(NamedTuple):
     series : ndarray, shape (ticks,)
         Its value at each tick, NaN where it was no number.
     end : str
-        The terminal label that it is whenever it is true, by its name; empty if it is none.
+        The terminal label that it is whenever it is true, by its name; empty without one.
     closing : bool
         It is known on the last line of a run alone.
     label : str

@@ -152,8 +152,8 @@ def _plain_example(signal: DraftSignal) -> Example:
 
 def _goal_example(signal: DraftSignal) -> Example:
     """Return a predicate on what says how well a run went, and a rule that forbids nothing."""
-    told = _plain_example(signal)
-    return told._replace(properties=(stand_in(told.properties[0], told),))
+    example = _plain_example(signal)
+    return example._replace(properties=(stand_in(example.properties[0], example),))
 
 
 def is_number(signal: DraftSignal) -> bool:

@@ -88,7 +88,7 @@ def is_place(name: str) -> bool:
 
 
 def end_of(name: str) -> str:
-    """Return the terminal label that a truth value of this name is; empty if it is none."""
+    """Return the terminal label that a truth value of this name is; empty without one."""
     found = words(name)
     if not _NO_ENDS.isdisjoint(found):
         return ""

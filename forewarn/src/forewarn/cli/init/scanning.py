@@ -177,7 +177,7 @@ class _Keeper:
 
 
 def rhythm(steps: Sequence[float]) -> tuple[float, float]:
-    """Return the median and the greatest time between messages; NaN if there is none."""
+    """Return the median and the greatest time between messages; NaN for a single message."""
     return (float(np.median(steps)), max(steps)) if steps else NO_RHYTHM
 
 

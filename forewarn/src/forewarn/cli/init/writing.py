@@ -1,4 +1,4 @@
-"""The text of a first monitor file, valid as it is and commented for whoever tunes it."""
+"""The text of a first monitor file, valid as it is and with comments for the user."""
 
 from __future__ import annotations
 
@@ -151,13 +151,13 @@ def _values(signal: DraftSignal) -> str:
     if found is None:
         return "no value in the recording"
     if signal.closing:
-        told = _told(signal, found, "")
-        return f"known on the last line of a run only: a label, not a variable; {told}"
+        note = _range_text(signal, found, "")
+        return f"known on the last line of a run only: a label, not a variable; {note}"
     often = "" if found.known > 0.995 else f", known {percent(found.known)} of the time"
-    return _told(signal, found, often)
+    return _range_text(signal, found, often)
 
 
-def _told(signal: DraftSignal, found: Statistics, often: str) -> str:
+def _range_text(signal: DraftSignal, found: Statistics, often: str) -> str:
     if found.texts:
         return "one of " + ", ".join(repr(text[:24]) for text in found.texts) + often
     if found.is_array:
@@ -179,7 +179,7 @@ def _told(signal: DraftSignal, found: Statistics, often: str) -> str:
 
 
 def _digits(found: Statistics) -> int:
-    """Return how many significant digits tell values apart: many for positions on a map."""
+    """Return how many significant digits distinguish values: many for positions on a map."""
     magnitude = max(abs(found.low), abs(found.high)) / (found.high - found.low)
     return min(3 + max(math.floor(math.log10(magnitude)), 0), 17)
 
@@ -189,7 +189,7 @@ def _describe(topic: DraftTopic) -> str:
     text = f"{info.name}  {info.msgtype}, {plural(info.count, 'message')}"
     if topic.period == topic.period and topic.period > 0:
         usual, longest = rounded(topic.period, 2), rounded(topic.longest, 2)
-        text += f", usually {usual} s apart, at most {longest} s"
+        text += f", usually every {usual} s, at most {longest} s"
     return " ".join(text.split())
 
 

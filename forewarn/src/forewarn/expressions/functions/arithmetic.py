@@ -29,7 +29,7 @@ from forewarn.expressions.values import MAX_ELEMENTS, NAN, Notes, Vector, is_unk
 
 
 def _array(notes: Notes, name: str, items: Any) -> Vector | None:
-    """Return `items` as a vector, or None if it is none (a note says why)."""
+    """Return `items` as a vector; None, with a note, for anything else."""
     if isinstance(items, (list, tuple)):
         items = vector(items)
     if isinstance(items, np.ndarray):

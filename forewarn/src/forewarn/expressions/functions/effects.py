@@ -1,4 +1,4 @@
-"""What a tool does to the world, told by its name; and which of that a text asks for.
+"""What a tool does to the world, by its name; and which effect a text asks for.
 
 The words are those of tools and of everyday requests, in English; for texts in German, too. They
 say what is done, never how it is asked for.

@@ -180,7 +180,7 @@ def read_task(text: str) -> Task:
 
 
 def _kind(value: str) -> str:
-    """Return which kind of address a value is; empty if it is none."""
+    """Return which kind of address a value is; empty if it is no address."""
     if "@" in value:
         return "mail"
     if _WEB.match(value) and not _FILE.search(value):

@@ -160,7 +160,7 @@ class Shapes(Record):
         """Return the lane that a vehicle drives on, or None.
 
         Among those whose direction is the vehicle's to 60 degrees and that are at most 1 m wider
-        than said, lanes of the route come first, then the one whose centre is nearest.
+        than given, lanes of the route come first, then the one whose centre is nearest.
         """
         reach = 2 * HALF_WIDTH + NEAR
         square = shapely.box(place.x - reach, place.y - reach, place.x + reach, place.y + reach)

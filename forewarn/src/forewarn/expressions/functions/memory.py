@@ -179,7 +179,7 @@ def _exact(value: float) -> int:
 
 
 def _for_how_long(memory: Memory, cell: Cell, value: Any) -> tuple[Any, Cell]:
-    """Count the moments at which the condition has held; None where nobody knows how many."""
+    """Count the moments at which the condition has held; None where the number is unknown."""
     (count,) = cell
     if value is None:
         return None, (None,)
@@ -191,7 +191,7 @@ def _for_how_long(memory: Memory, cell: Cell, value: Any) -> tuple[Any, Cell]:
 
 
 def _since(memory: Memory, cell: Cell, value: Any) -> tuple[Any, Cell]:
-    """Count the moments since the condition held: -1 for never, None where nobody knows."""
+    """Count the moments since the condition held: -1 for never, None where that is unknown."""
     (count,) = cell
     if value is None:
         return None, (None,)

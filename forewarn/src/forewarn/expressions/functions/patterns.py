@@ -55,8 +55,8 @@ def _compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern.encode(), options)
     except re2.error as error:
-        said = error.args[0]
-        why = said.decode(errors="replace") if isinstance(said, bytes) else said
+        reason = error.args[0]
+        why = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
         raise ExpressionError(
             f"{pattern!r} is no pattern of RE2: {why}",
             accepted="regular expressions without references and look-around: '(?i)curl.*[|] *sh'",

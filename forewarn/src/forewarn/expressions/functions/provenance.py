@@ -2,7 +2,7 @@
 
 What an agent writes into a call stands in what the user asked for, in the outputs of tools, or
 nowhere. Prompt injection is a value from an output that tells its reader what to do. How strongly
-a sentence does so is told by its form and by English words that serve grammar, never by names or
+a sentence does so is judged by its form and by English words that serve grammar, never by names or
 values.
 """
 
@@ -110,7 +110,7 @@ def _looked_up(
 
 
 def _readable(notes: Notes, name: str, texts: Any) -> Sequence[str] | None:
-    """Return a text or a list of texts as a list, or None if it is none, or too long to read."""
+    """Return a text or a list of texts as a list; None for anything else, or if it is too long."""
     held = [texts] if isinstance(texts, str) else list_of_texts(notes, name, texts)
     if held is not None and sum(map(len, held)) > MAX_READ:
         notes.unknown(f"{name}() would read more than {MAX_READ} characters")

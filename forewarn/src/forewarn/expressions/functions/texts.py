@@ -20,7 +20,7 @@ MAX_COMPARED = 50_000_000
 
 
 def list_of_texts(notes: Notes, name: str, items: Any) -> Sequence[str] | None:
-    """Return a list of texts, or None if it is none (a note says why)."""
+    """Return a list of texts; None, with a note, for anything else."""
     if isinstance(items, (list, tuple)) and all(
         issubclass(each, str) for each in {*map(type, items)}
     ):

@@ -168,11 +168,11 @@ class _Drawn:
 
     def bounds(self, confidence: float) -> tuple[Floats, Floats]:
         """Return lower and upper bounds, shape (cells,) each."""
-        told = self._evidence.tally
+        tally = self._evidence.tally
         counted = [
-            self._evidence.shifts(self._odds, share) for share in share_bounds(told, confidence)
+            self._evidence.shifts(self._odds, share) for share in share_bounds(tally, confidence)
         ]
-        half = self._half(told, confidence)
+        half = self._half(tally, confidence)
         lower, upper = (expit(self._odds + shift) for shift in counted)
         agrees = (counted[0] <= 0) & (counted[1] >= 0)
         widths = expit(self._odds + half) - expit(self._odds - half)
@@ -182,7 +182,7 @@ class _Drawn:
             np.where(resampled, expit(self._odds + half), upper),
         )
 
-    def _half(self, told: Tally, confidence: float) -> Floats:
+    def _half(self, tally: Tally, confidence: float) -> Floats:
         """Return half of the resampled intervals, in log-odds; infinite where there is none."""
         rows = self._evidence
         violated = len(np.unique(rows.recording[rows.followed > 0]))
@@ -197,10 +197,10 @@ class _Drawn:
         spread = _spread(judged.tally, predicted, variance)
         quantile = float(stdtrit(violated - 1, 0.5 + confidence / 2))
         half = quantile * np.sqrt(variance + spread**2)
-        return np.where(inner & (told.recordings >= FEWEST), half, np.inf)
+        return np.where(inner & (tally.recordings >= FEWEST), half, np.inf)
 
 
-def _spread(told: Tally, predicted: Floats, variance: Floats) -> float:
+def _spread(tally: Tally, predicted: Floats, variance: Floats) -> float:
     """Return the largest deviation of log-odds over cells that what followed does not refute.
 
     Parameters
@@ -210,11 +210,11 @@ def _spread(told: Tally, predicted: Floats, variance: Floats) -> float:
     variance : ndarray, shape (cells,)
         Of the log-odds over draws: expected even of an estimate that is right.
     """
-    cells = np.flatnonzero(told.visits > 0)
-    a, b = (part[cells] for part in shapes(told, 0.5))
-    number = np.minimum(a + b, told.visits[cells])
-    followed = number * told.followed[cells] / told.visits[cells]
-    odds = _log_odds(predicted[cells] / told.visits[cells])
+    cells = np.flatnonzero(tally.visits > 0)
+    a, b = (part[cells] for part in shapes(tally, 0.5))
+    number = np.minimum(a + b, tally.visits[cells])
+    followed = number * tally.followed[cells] / tally.visits[cells]
+    odds = _log_odds(predicted[cells] / tally.visits[cells])
     likelihoods = []
     for spread in SPREADS:
         away = np.sqrt(variance[cells] + spread**2)[:, None] * NODES

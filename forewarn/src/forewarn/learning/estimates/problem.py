@@ -18,7 +18,7 @@ from forewarn.models.chain import Chain
 from forewarn.models.counts import CountModel
 from forewarn.models.estimation import estimate_chain
 from forewarn.models.score_bins import logit_of
-from forewarn.models.shards import ENDED, Outcomes, PropertyKey, Shard, settled, told_by
+from forewarn.models.shards import ENDED, Outcomes, PropertyKey, Shard, matching_outcomes, settled
 from forewarn.states.interface import is_terminal
 
 Floats = NDArray[np.float64]
@@ -117,13 +117,13 @@ class Problem:
     @cached_property
     def _outcomes(self) -> list[tuple[int, PropertyKey, Outcomes]]:
         """Return the recordings that tell of the property, and what they tell."""
-        told = [
+        recorded = [
             (i, judged, shard.outcomes[judged])
             for i, shard in self._numbered
-            if (judged := told_by(shard.outcomes, self.judged)) is not None
+            if (judged := matching_outcomes(shard.outcomes, self.judged)) is not None
         ]
-        found = settled([outcomes for _, _, outcomes in told], self.question.horizon)
-        return [(i, judged, one) for (i, judged, _), one in zip(told, found, strict=True)]
+        found = settled([outcomes for _, _, outcomes in recorded], self.question.horizon)
+        return [(i, judged, one) for (i, judged, _), one in zip(recorded, found, strict=True)]
 
     @cached_property
     def atoms(self) -> Floats:

@@ -61,7 +61,7 @@ def tally(
     return Tally(*added)
 
 
-def shapes(told: Tally, followed: float) -> tuple[Floats, Floats]:
+def shapes(tally: Tally, followed: float) -> tuple[Floats, Floats]:
     """Return the beta distribution of each share, shape (cells,) each, with one recording more.
 
     Parameters
@@ -70,28 +70,28 @@ def shapes(told: Tally, followed: float) -> tuple[Floats, Floats]:
         How much of the added recording a violation follows: 1, 0, or 0.5 for half a recording
         either way.
     """
-    added = told.visits_squared / np.maximum(told.visits, 1.0)
-    total = np.maximum(told.visits + added, 1.0)
-    mean = (told.followed + followed * added) / total
+    added = tally.visits_squared / np.maximum(tally.visits, 1.0)
+    total = np.maximum(tally.visits + added, 1.0)
+    mean = (tally.followed + followed * added) / total
     spread = (
-        told.followed_squared
-        - 2 * mean * told.product
-        + mean * mean * told.visits_squared
+        tally.followed_squared
+        - 2 * mean * tally.product
+        + mean * mean * tally.visits_squared
         + added * added * (followed * (1 - mean) ** 2 + (1 - followed) * mean**2)
     )
     number = mean * (1 - mean) / np.maximum(spread / total**2, TINY)
     return mean * number, (1 - mean) * number
 
 
-def share_bounds(told: Tally, confidence: float) -> tuple[Floats, Floats]:
+def share_bounds(tally: Tally, confidence: float) -> tuple[Floats, Floats]:
     """Return lower and upper bounds of the share in each cell, half of the rest on either side.
 
     They are 0 and 1 where no recording has a moment.
     """
     tail = (1 - confidence) / 2
-    some, others = told.followed > 0, told.followed < told.visits
-    a, b = (np.maximum(part, TINY) for part in shapes(told, 1.0))
+    some, others = tally.followed > 0, tally.followed < tally.visits
+    a, b = (np.maximum(part, TINY) for part in shapes(tally, 1.0))
     upper = np.where(others, betaincinv(a, b, 1 - tail), 1.0)
-    a, b = (np.maximum(part, TINY) for part in shapes(told, 0.0))
+    a, b = (np.maximum(part, TINY) for part in shapes(tally, 0.0))
     lower = np.where(some, betaincinv(a, b, tail), 0.0)
     return np.asarray(lower), np.asarray(upper)

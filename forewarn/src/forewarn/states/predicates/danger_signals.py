@@ -110,8 +110,8 @@ def _misfits(
     if asked is not None:
         ours = (asked.formula.split(), asked.horizon, asked.probguard_step_count)
         horizon = "unbounded" if math.isinf(fit.horizon) else f"{fit.horizon:g}"
-        said = f"{fit.formula!r} within {horizon}"
-        pairs.append(("for", said, "another formula, horizon or counting", ours != theirs))
+        target = f"{fit.formula!r} within {horizon}"
+        pairs.append(("for", target, "another formula, horizon or counting", ours != theirs))
     for key, before, now, differs in pairs:
         if differs:
             yield ConfigError(

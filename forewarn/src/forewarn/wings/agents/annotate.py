@@ -60,7 +60,7 @@ class Run:
         self.name = name
         self.goals = dict(goals)
         self.labels: dict[str, Any] = {}
-        self.progress = Progress().told(task)
+        self.progress = Progress().with_user_message(task)
 
     def label(self, **labels: Any) -> None:
         """Say what came of the run: on its last line alone, so that no state can know it."""

@@ -12,7 +12,7 @@ from forewarn.wings.agents.chats import (
     Came,
     Made,
     Misread,
-    Told,
+    UserMessage,
     has_calls,
     is_message,
     said_in,
@@ -60,7 +60,7 @@ class Call(NamedTuple):
     arguments: tuple[tuple[str, str], ...]
     observation: str
     failed: bool
-    told: str = ""
+    user_message: str = ""
     args: str = "{}"
 
     @classmethod
@@ -71,7 +71,7 @@ class Call(NamedTuple):
         observation: str = "",
         failed: bool = False,
         *,
-        told: str = "",
+        user_message: str = "",
         strict: bool = False,
     ) -> Call:
         """Return a call with its arguments as they were given; a text may be JSON.
@@ -88,7 +88,7 @@ class Call(NamedTuple):
             If it is refused.
         """
         read = _read(given, strict) if isinstance(given, str) else given
-        return cls(action, _named(read), observation, failed, told, json_of_arguments(read))
+        return cls(action, _named(read), observation, failed, user_message, json_of_arguments(read))
 
 
 class Run(NamedTuple):
@@ -96,7 +96,7 @@ class Run(NamedTuple):
 
     task: str
     calls: list[Call]
-    told: str
+    user_message: str
     fields: dict[str, Any]
 
 
@@ -144,11 +144,11 @@ def _run(record: Any) -> Run:
     fields: dict[str, Any] = {}
     rest = {name: value for name, value in record.items() if name not in (key, "task")}
     _flatten(rest, "", fields)
-    calls, told = _parts(parts, key)
+    calls, user_message = _parts(parts, key)
     task = "" if parts and is_message(parts[0]) else _goal(record)
     if len(calls) > MOST_CALLS:
         raise WrongRunError(f"has {len(calls)} calls", key, f"at most {MOST_CALLS}")
-    return Run(task, calls, told, fields)
+    return Run(task, calls, user_message, fields)
 
 
 def _what_is_wrong(record: Mapping[str, Any]) -> tuple[str, str]:
@@ -185,9 +185,9 @@ def _call(part: Mapping[str, Any], key: str) -> Call:
         result = part.get("errorMessage") or part.get("message")
     elif "error" not in part:
         failed = failed or says_failed(result)
-    said = "\n".join(filter(None, (text_of(result), text_of(part.get("error")))))
+    observation = "\n".join(filter(None, (text_of(result), text_of(part.get("error")))))
     echoed = came if isinstance(came, dict) and isinstance(came.get("action"), str) else None
-    call = Call.of(action, given, said, failed)
+    call = Call.of(action, given, observation, failed)
     return _command(call) if echoed is not None and _is_echoed(call, echoed) else call
 
 
@@ -212,31 +212,33 @@ def _parts(parts: list[Any], key: str) -> tuple[list[Call], str]:
     without an id belongs to the first call that waits for one, of the tool that it names.
     """
     calls: list[Call] = []
-    told: list[str] = []
+    messages: list[str] = []
     places: dict[str, int] = {}
     waiting: list[int] = []
     for at, part in enumerate(parts):
         if part.get("action") is not None and not isinstance(part.get("role"), str):
-            calls.append(_call(part, f"{key}[{at}]")._replace(told="\n".join(told)))
-            told = []
+            calls.append(_call(part, f"{key}[{at}]")._replace(user_message="\n".join(messages)))
+            messages = []
             continue
         try:
-            for said in said_in(part):
-                if isinstance(said, Told):
-                    told.append(said.text)
-                elif isinstance(said, Made):
-                    calls.append(Call.of(said.name, said.arguments, told="\n".join(told)))
-                    told = []
+            for content in said_in(part):
+                if isinstance(content, UserMessage):
+                    messages.append(content.text)
+                elif isinstance(content, Made):
+                    calls.append(
+                        Call.of(content.name, content.arguments, user_message="\n".join(messages))
+                    )
+                    messages = []
                     waiting.append(len(calls) - 1)
-                    if said.id:
-                        places[said.id] = len(calls) - 1
+                    if content.id:
+                        places[content.id] = len(calls) - 1
                 else:
-                    place = _place(said, calls, places, waiting)
-                    calls[place] = _answered(calls[place], said.result)
+                    place = _place(content, calls, places, waiting)
+                    calls[place] = _answered(calls[place], content.result)
         except Misread as error:
             where = f"{key}[{at}]" + (f".{error.key}" if error.key else "")
             raise WrongRunError(str(error), where, error.accepted) from error
-    return calls, "\n".join(told)
+    return calls, "\n".join(messages)
 
 
 def _place(came: Came, calls: list[Call], places: dict[str, int], waiting: list[int]) -> int:

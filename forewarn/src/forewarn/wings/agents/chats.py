@@ -35,7 +35,7 @@ class Misread(ValueError):
         self.accepted = accepted
 
 
-class Told(NamedTuple):
+class UserMessage(NamedTuple):
     """What the user says."""
 
     text: str
@@ -67,12 +67,12 @@ def has_calls(part: Any) -> bool:
     if not isinstance(part, dict) or "action" in part:
         return isinstance(part, dict)
     try:
-        return any(isinstance(said, Made) for said in said_in(part))
+        return any(isinstance(part_in, Made) for part_in in said_in(part))
     except Misread:
         return True
 
 
-def said_in(part: Mapping[str, Any]) -> Iterator[Told | Made | Came]:
+def said_in(part: Mapping[str, Any]) -> Iterator[UserMessage | Made | Came]:
     """Yield what a message says, in its order; raises Misread."""
     role = part.get("role") if isinstance(part.get("role"), str) else part.get("type")
     speaker = SPEAKERS.get(str(role).lower())
@@ -87,7 +87,7 @@ def said_in(part: Mapping[str, Any]) -> Iterator[Told | Made | Came]:
         return
     words, blocks = split(content)
     if speaker == "user" and (words := text_of(words)):
-        yield Told(words)
+        yield UserMessage(words)
     if speaker == "system":
         return
     seen: set[str] = set()

@@ -85,8 +85,8 @@ def judge_goal(watch: LiveSession, tick: int, topic: str, payload: bytes) -> Jud
     for row, before in zip(evaluated.result.rows, without.result.rows, strict=True):
         if _acts(judge, row) and not _acts(judge, before) and row.property not in broken:
             found = _with_risk(judge, found, row)
-    said = verdicts(monitor.spec, monitor.abstraction.signals, evaluated.result.verdict.values)
-    facts = tuple(f"{name}: {text}" for name, text in said.items() if text)
+    findings = verdicts(monitor.spec, monitor.abstraction.signals, evaluated.result.verdict.values)
+    facts = tuple(f"{name}: {text}" for name, text in findings.items() if text)
     return found._replace(evidence=tuple(dict.fromkeys((*found.evidence, *facts))))
 
 
@@ -112,9 +112,9 @@ def undecided(
 ) -> GoalDecided:
     """Return what becomes of a goal that could not be judged."""
     goal = b64encode(payload).decode() if len(payload) <= LARGEST else ""
-    action, told = (WARN if passes else REPLAN), "the guard could not judge the goal"
+    action, reason = (WARN if passes else REPLAN), "the guard could not judge the goal"
     return GoalDecided(
-        guard, topic, tick, goal, passes, action, True, "", False, nan, told, failure
+        guard, topic, tick, goal, passes, action, True, "", False, nan, reason, failure
     )
 
 
@@ -134,7 +134,7 @@ def again(watch: LiveSession, event: GoalDecided) -> list[str]:
     return [f"what guards.{event.guard} decided about a goal"]
 
 
-def told(spec: MonitorSpec, found: Judgement) -> str:
+def goal_reason(spec: MonitorSpec, found: Judgement) -> str:
     """Return in words why a goal is refused: the reason, the rule, what rests on plans."""
     section = spec.properties.get(found.property)
     says = "" if section is None else section.description or section.formula

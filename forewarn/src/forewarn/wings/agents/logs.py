@@ -84,7 +84,7 @@ def _is_swe(steps: list[Any]) -> bool:
 
 def _of_trajectory(document: dict[str, Any]) -> dict[str, Any]:
     """Return a run of SWE-agent: the first word of a command is the action."""
-    said = [
+    inputsut = [
         message
         for message in document.get("history") or ()
         if isinstance(message, dict) and message.get("role") == "user"
@@ -99,7 +99,7 @@ def _of_trajectory(document: dict[str, Any]) -> dict[str, Any]:
         for step in document["trajectory"]
         if (words := step["action"].split(maxsplit=1))
     ]
-    task = [{"role": "user", "content": said[0].get("content")}] if said else []
+    task = [{"role": "user", "content": inputsut[0].get("content")}] if inputsut else []
     return {**_fields(document, "trajectory", "history"), "steps": [*task, *steps]}
 
 
@@ -149,8 +149,8 @@ def _of_events(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         if "observation" in event and event["observation"] != "agent_state_changed":
             results.setdefault(event.get("cause"), event)
     for event in events:
-        told = event.get("args")
-        args: dict[str, Any] = told if isinstance(told, dict) else {}
+        fields = event.get("args")
+        args: dict[str, Any] = fields if isinstance(fields, dict) else {}
         action = event.get("action")
         if action == "message" and event["source"] == "user":
             yield {"role": "user", "content": args.get("content")}
@@ -160,12 +160,12 @@ def _of_events(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         if action == "call_tool_mcp" and isinstance(args.get("name"), str):
             name, given = args["name"], args.get("arguments")
         result = results.get(event.get("id"), {})
-        said = result.get("content")
-        error = (said or "error") if result.get("observation") == "error" else None
+        output = result.get("content")
+        error = (output or "error") if result.get("observation") == "error" else None
         yield {
             "action": name,
             "args": given,
-            "observation": said,
+            "observation": output,
             "error": error,
         }
 
@@ -239,12 +239,12 @@ def _of_trace(spans: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                 heard.append(message)
                 yield message
         if isinstance(span.get("gen_ai.tool.name"), str):
-            said = span.get("gen_ai.tool.call.result")
+            output = span.get("gen_ai.tool.call.result")
             yield {
                 "action": span["gen_ai.tool.name"],
                 "args": span.get("gen_ai.tool.call.arguments"),
-                "observation": said,
-                "error": (said or span.get("error.type") or "error") if span["failed"] else None,
+                "observation": output,
+                "error": (output or span.get("error.type") or "error") if span["failed"] else None,
             }
 
 
@@ -259,8 +259,8 @@ def _messages(given: Any) -> Iterator[dict[str, Any]]:
         results = [part for part in parts if part.get("type") == "tool_call_response"]
         rest = [part for part in parts if part not in results]
         for part in results:
-            said = part.get("response", part.get("result"))
-            text = said if isinstance(said, str) else json.dumps(said)
+            output = part.get("response", part.get("result"))
+            text = output if isinstance(output, str) else json.dumps(output)
             yield {"role": "tool", "tool_call_id": part.get("id"), "content": text}
         if rest and message["role"] != "tool":
             yield {"role": message["role"], "content": rest}

@@ -145,14 +145,14 @@ class AgentTrace(JsonTrace):
         progress = Progress(task=run.task)
         for step, call in enumerate(run.calls):
             note = partial(self._tell, number, step)
-            progress = progress.told(call.told, note)
+            progress = progress.with_user_message(call.user_message, note)
             signals = progress.proposing(number, call, note)
             yield signals
             args = signals["args"]
             progress = progress.made(call.action, signals["arguments"], note, args=args)
             progress = progress.answered(call.observation, call.failed, note)
         note = partial(self._tell, number, len(run.calls))
-        progress = progress.told(run.told, note)
+        progress = progress.with_user_message(run.user_message, note)
         fields = {
             name: bounded(value, name, note) if isinstance(value, str) else value
             for name, value in run.fields.items()

@@ -92,9 +92,9 @@ def guard_misfits(spec: MonitorSpec) -> Iterator[Misfit]:
                 problem = f"{section.message_type} is not the type of goals of guards.{name}"
                 yield Misfit(("signals", signal, "type"), problem, guard.goal_type)
         if spec.clock == "steps" and spec.step != guard.topic:
-            told = spec.step or "signals by name"
+            steps = spec.step or "signals by name"
             yield Misfit(
                 ("step",),
-                f"{told}: a goal of guards.{name} would wait for such a step to be judged",
+                f"{steps}: a goal of guards.{name} would wait for such a step to be judged",
                 f"{guard.topic}, and no other guard; or clock: ticks",
             )

@@ -59,7 +59,7 @@ class Progress(NamedTuple):
     failed: bool = False
     past_args: tuple[str | None, ...] = ()
 
-    def told(self, text: str, note: Note = unheard) -> Progress:
+    def with_user_message(self, text: str, note: Note = unheard) -> Progress:
         """Return what is known once the user has said more."""
         if self.task is None:
             return self

@@ -157,6 +157,9 @@ def _unlike(node: ast.Compare, meant: list[Mapping[str, Any]]) -> Iterator[tuple
         wanted = "a text" if isinstance(other.value, str) else "a number"
         types = set().union(*(_types(schema, steps) for schema in meant))
         if types and "any" not in types and wanted not in {OF_TYPES.get(t) for t in types}:
-            told = " or ".join(sorted(types))
+            types_text = " or ".join(sorted(types))
             hint = "number(...) of a text" if wanted == "a number" else "a number"
-            yield f"{ast.unparse(node)} compares {told} with {wanted}, and is never known", hint
+            yield (
+                f"{ast.unparse(node)} compares {types_text} with {wanted}, and is never known",
+                hint,
+            )

@@ -28,8 +28,8 @@ def print_anomalies(
     output: Output,
 ) -> None:
     """Print the anomalous runs with their most surprising steps, and whether runs drift."""
-    told = [one for one in judged if one.finding.anomalous]
-    for one in told:
+    anomalous = [one for one in judged if one.finding.anomalous]
+    for one in anomalous:
         finding = one.finding
         p_value = "" if finding.p_value is None else f"p = {finding.p_value:.3g}, "
         output.say(
@@ -39,11 +39,12 @@ def print_anomalies(
         output.table(STEP_COLUMNS, step_cells(one, compiled))
         output.say()
     output.say(
-        f"{len(told)} of {plural(len(judged), 'run')} anomalous by the test {calibration.test} "
-        f"(alpha {calibration.alpha:g}, {len(calibration.greatest)} normal runs)"
+        f"{len(anomalous)} of {plural(len(judged), 'run')} anomalous by the test "
+        f"{calibration.test} (alpha {calibration.alpha:g}, {len(calibration.greatest)} normal runs)"
     )
     if drift is not None and drift.since is not None:
-        output.say(f"drift: runs become more surprising, told at {judged[drift.since].run.name}")
+        first = judged[drift.since].run.name
+        output.say(f"drift: runs become more surprising, first seen at {first}")
     elif drift is not None:
         output.say(
             f"no drift over {len(judged)} runs (evidence {drift.evidence:.2f}, limit "

@@ -52,11 +52,11 @@ class Surprise(NamedTuple):
     drift: Drift | None
 
     def __str__(self) -> str:
-        told = sum(one.finding.anomalous for one in self.judged)
+        anomalous = sum(one.finding.anomalous for one in self.judged)
         calibration = self.calibration
         return (
-            f"{told} of {len(self.judged):,} runs anomalous by the test {calibration.test} (alpha "
-            f"{calibration.alpha:g}, {len(calibration.greatest):,} normal runs)"
+            f"{anomalous} of {len(self.judged):,} runs anomalous by the test {calibration.test} "
+            f"(alpha {calibration.alpha:g}, {len(calibration.greatest):,} normal runs)"
         )
 
 
@@ -68,24 +68,25 @@ def surprise_page(found: Surprise, compiled: CompiledSpec) -> str:
 def surprise_parts(found: Surprise, compiled: CompiledSpec) -> list[Part]:
     """Return the sections about runs and their steps."""
     judged, calibration, drift = found
-    told = [one for one in judged if one.finding.anomalous]
-    runs = _overview(judged, calibration) + _table(told, calibration, compiled)
+    anomalous = [one for one in judged if one.finding.anomalous]
+    runs = _overview(judged, calibration) + _table(anomalous, calibration, compiled)
     lead = f"{found}. {_drift(judged, drift)} {OVERVIEW}"
     body = "".join(
-        _run(one, calibration, compiled, number) for number, one in enumerate(_shown(judged, told))
+        _run(one, calibration, compiled, number)
+        for number, one in enumerate(_shown(judged, anomalous))
     )
-    if len(told) > MOST_RUNS:
-        body += absent(f"{len(told) - MOST_RUNS:,} more anomalous runs are in the table only.")
+    if len(anomalous) > MOST_RUNS:
+        body += absent(f"{len(anomalous) - MOST_RUNS:,} more anomalous runs are in the table only.")
     return [
         part("surprise", "Surprise", "Surprise of runs", lead, runs),
         part("steps", "Steps", "Surprise over time", STEPS, body),
     ]
 
 
-def _shown(judged: Sequence[JudgedRun], told: Sequence[JudgedRun]) -> list[JudgedRun]:
+def _shown(judged: Sequence[JudgedRun], anomalous: Sequence[JudgedRun]) -> list[JudgedRun]:
     """Return the runs whose steps are drawn: anomalous ones, else the most surprising."""
-    if told:
-        return list(told[:MOST_RUNS])
+    if anomalous:
+        return list(anomalous[:MOST_RUNS])
     return sorted(judged, key=lambda one: -max(one.run.surprises))[:STILL_SHOWN]
 
 
@@ -135,12 +136,12 @@ def _level(name: str, x: Sequence[float], y: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _table(told: Sequence[JudgedRun], calibration: Calibration, compiled: CompiledSpec) -> str:
-    if not told:
+def _table(anomalous: Sequence[JudgedRun], calibration: Calibration, compiled: CompiledSpec) -> str:
+    if not anomalous:
         return absent("No run is anomalous.")
     clock = compiled.abstraction.clock
     rows = []
-    for one in told:
+    for one in anomalous:
         finding = one.finding
         since = finding.since
         at = "at its end"
@@ -163,10 +164,10 @@ def _run(one: JudgedRun, calibration: Calibration, compiled: CompiledSpec, numbe
     finding = one.finding
     p_value = "" if finding.p_value is None else f", p = {finding.p_value:.3g}"
     cells = [[escape(cell) for cell in row] for row in step_cells(one, compiled)]
-    told = "anomalous" if finding.anomalous else "not anomalous"
+    outcome = "anomalous" if finding.anomalous else "not anomalous"
     return (
         f"<details{'' if number else ' open'}><summary>{escape(one.run.name)}"
-        f"<small>{told}{p_value}</small></summary>"
+        f"<small>{outcome}{p_value}</small></summary>"
         f"{plot(f'steps{number}', _steps(one, calibration, compiled))}"
         f"{table(STEP_COLUMNS, cells, long='expected')}</details>"
     )

@@ -262,14 +262,14 @@ class Observer:
             self._levels[row.property] = level
             figure = compared(row)
             if prop.counted:
-                said = f"{row.property}: violated"
-                yield LogEntry(verdict.time_ns, VIOLATION, row.property, figure, said)
+                text = f"{row.property}: violated"
+                yield LogEntry(verdict.time_ns, VIOLATION, row.property, figure, text)
             if level > before:
                 kind = ACT if level is Level.ACT else WARN
                 yield LogEntry(verdict.time_ns, kind, row.property, figure, reason_of(row, clock))
             elif level < before:
-                said = f"{row.property}: back from {before.name} to {level.name}"
-                yield LogEntry(verdict.time_ns, RELEASED, row.property, figure, said)
+                text = f"{row.property}: back from {before.name} to {level.name}"
+                yield LogEntry(verdict.time_ns, RELEASED, row.property, figure, text)
         anomaly = verdict.anomaly
         if anomaly is not None and anomaly.since == anomaly.tick:
             yield LogEntry(verdict.time_ns, ANOMALY, "", anomaly.value, in_words(anomaly))

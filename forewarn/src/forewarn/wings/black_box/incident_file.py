@@ -190,7 +190,9 @@ class IncidentFile:
         self._lock = os.open(self.part, os.O_RDONLY)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         try:
-            self._writer.write_metadata(TABLE, {"format": FORMAT, **about, **_told(first)})
+            self._writer.write_metadata(
+                TABLE, {"format": FORMAT, **about, **_trigger_fields(first)}
+            )
             for name, content in files.items():
                 media = "application/yaml" if name == SPEC_NAME else "text/plain"
                 self._writer.attach(name, content, media)
@@ -234,8 +236,8 @@ class IncidentFile:
         """Complete the file, with what is to be said at its end; raises RecordingError."""
         moments = [{**moment._asdict(), "risk": _number(moment.risk)} for moment in self._moments]
         left_out = {f"left out {topic}": why for topic, why in self.left_out.items()}
-        told = {"complete": "yes", "moments": json.dumps(moments), **left_out, **remarks}
-        self._writer.write_metadata(TABLE, told)
+        metadata = {"complete": "yes", "moments": json.dumps(moments), **left_out, **remarks}
+        self._writer.write_metadata(TABLE, metadata)
         self._writer.close()
         try:
             os.fsync(self._lock)
@@ -263,7 +265,7 @@ class IncidentFile:
             self._lock = -1
 
 
-def _told(first: LogEntry) -> dict[str, str]:
+def _trigger_fields(first: LogEntry) -> dict[str, str]:
     return {
         "time_ns": str(first.time_ns),
         "trigger": first.kind,

@@ -162,8 +162,8 @@ def _incident(path: Path, recording: Recording, table: Mapping[str, str]) -> Inc
             float(table["risk"]),
             table["text"],
         )
-        told = json.loads(table.get("moments", "[]"))
-        moments = tuple(_moment(one) for one in told) or (first,)
+        recorded = json.loads(table.get("moments", "[]"))
+        moments = tuple(_moment(one) for one in recorded) or (first,)
     except (KeyError, TypeError, ValueError) as error:
         raise RecordingError(
             f"its table {TABLE} makes no sense: {error!r}", file=path, accepted="as it was written"
@@ -181,10 +181,10 @@ def _incident(path: Path, recording: Recording, table: Mapping[str, str]) -> Inc
     )
 
 
-def _moment(told: Mapping[str, Any]) -> LogEntry:
-    risk = math.nan if told["risk"] is None else float(told["risk"])
-    kind, name, text = (str(told[key]) for key in ("kind", "property", "text"))
-    return LogEntry(int(told["time_ns"]), kind, name, risk, text)
+def _moment(fields: Mapping[str, Any]) -> LogEntry:
+    risk = math.nan if fields["risk"] is None else float(fields["risk"])
+    kind, name, text = (str(fields[key]) for key in ("kind", "property", "text"))
+    return LogEntry(int(fields["time_ns"]), kind, name, risk, text)
 
 
 def find_incidents(paths: Sequence[Path]) -> list[Path]:
@@ -229,8 +229,8 @@ def read_label(path: Path) -> Label | None:
     """
     file = label_of(path)
     try:
-        told = json.loads(file.read_text(encoding="utf-8"))
-        label = Label(told["label"], str(told.get("comment", "")))
+        recorded = json.loads(file.read_text(encoding="utf-8"))
+        label = Label(recorded["label"], str(recorded.get("comment", "")))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -261,8 +261,8 @@ def write_label(path: Path, label: Label | None) -> None:
         except OSError as error:
             raise InputError(f"cannot be deleted: {error.strerror}", file=file) from error
         return
-    told = {"label": label.verdict, "comment": label.comment}
-    write_output(file, json.dumps(told, ensure_ascii=False, indent=2) + "\n")
+    fields = {"label": label.verdict, "comment": label.comment}
+    write_output(file, json.dumps(fields, ensure_ascii=False, indent=2) + "\n")
 
 
 def confirmed(

@@ -37,8 +37,8 @@ def labelled_chain(
     Parameters
     ----------
     labels : mapping of str to ndarray of bool, shape (n,)
-        States of each label; they become predicates. States with the same labels are told apart
-        by predicates ``index_1``, ``index_2``, ``index_4``..., the digits of their number.
+        States of each label; they become predicates. States with the same labels differ in
+        predicates ``index_1``, ``index_2``, ``index_4``..., the digits of their number.
     rows : sequence of mappings
         The successors of each state with their probabilities.
     first : iterable of int

@@ -13,23 +13,23 @@ from forewarn.models.counts import CountModel
 from forewarn.models.process import Mask
 from forewarn.wings.decisions.evidence import Evidence, find_evidence
 from forewarn.wings.decisions.process_query import ProcessQueryResult
-from forewarn.wings.decisions.report_answers import Told
+from forewarn.wings.decisions.report_answers import QueryText
 
 
-def print_told(told: Told, top: int, output: Output) -> None:
+def print_answer(answer: QueryText, top: int, output: Output) -> None:
     """Print an answer with its first states, all of them if `top` is 0."""
-    output.say(told.query)
-    for line in told.summary:
+    output.say(answer.query)
+    for line in answer.summary:
         output.say(f"  {line}")
-    for note in told.notes:
+    for note in answer.notes:
         output.note(f"note: {note}")
-    output.table(told.columns, told.rows[: top or None])
+    output.table(answer.columns, answer.rows[: top or None])
     output.say()
 
 
 def tell_process_answer(
     text: str, answer: ProcessQueryResult, model: CountModel, first: Mask
-) -> Told:
+) -> QueryText:
     """Return the bounds over the states that episodes begin in, and those of all states."""
     found = answer.values
     first = _extended(first, answer)
@@ -50,7 +50,7 @@ def tell_process_answer(
     )
     verdict = ("verdict",) if answer.query.sign else ()
     columns = (">estimate", ">lower", ">upper", *verdict, "state", "name", ">visits")
-    return Told(text, _summary(answer, model, first), found.notes, columns, rows)
+    return QueryText(text, _summary(answer, model, first), found.notes, columns, rows)
 
 
 def process_record(
@@ -107,7 +107,7 @@ def process_evidence(answer: ProcessQueryResult, model: CountModel, first: Mask)
 def evidence_record(
     evidence: Evidence | None, answer: ProcessQueryResult, model: CountModel
 ) -> dict[str, Any]:
-    """Return the evidence for machines, states by their names; nothing if there is none."""
+    """Return the evidence as plain values, states by their names; {} without evidence."""
     if evidence is None:
         return {}
     names = [model.vocabulary.name(code) for code in answer.states]

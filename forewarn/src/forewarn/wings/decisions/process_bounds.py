@@ -122,7 +122,7 @@ class CountedProcess:
     grown : bool
         Whether the states were learned from the traces that are counted here.
     origin : tuple of str
-        What is to be told of that.
+        Notes about that, for the user.
     """
 
     counted: ActionCounts
@@ -232,7 +232,7 @@ def counted_process(
         Whether the states were learned from the traces that are counted here. The intervals
         suppose states that were fixed before; with others they are not sound.
     origin : tuple of str
-        What is to be told of that.
+        Notes about that, for the user.
     process : DecisionProcess, optional
         The estimate, with smoothing for instance; by default maximum likelihood.
     """
@@ -244,7 +244,7 @@ def counted_process(
 class _Robust:
     """Induction over the worst, or the best, process that the intervals allow.
 
-    Each distribution is chosen anew at each step, within the bounds of its transitions.
+    Each step chooses its distributions again, within the bounds of its transitions.
     """
 
     def __init__(self, counted: CountedProcess, query: Query, worst: bool) -> None:

@@ -31,15 +31,15 @@ def check_page(model: CountModel, checked: Sequence[Checked], subtitle: str) -> 
 
 
 def _answer(number: int, one: Checked) -> Part:
-    told = one.told
-    rows = [[escape(cell) for cell in row] for row in told.rows[:MOST_STATES]]
+    text = one.text
+    rows = [[escape(cell) for cell in row] for row in text.rows[:MOST_STATES]]
     body = (
-        f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in (*told.summary, *told.notes))}</ul>"
+        f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in (*text.summary, *text.notes))}</ul>"
     )
-    body += table(told.columns, rows, long="name")
-    rest = len(told.rows) - len(rows)
+    body += table(text.columns, rows, long="name")
+    rest = len(text.rows) - len(rows)
     body += absent(f"{rest:,} more states.") if rest else ""
-    return part(f"answer{number}", told.query, told.query, "", body)
+    return part(f"answer{number}", text.query, text.query, "", body)
 
 
 def _process(

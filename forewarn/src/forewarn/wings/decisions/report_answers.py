@@ -1,4 +1,4 @@
-"""What is told of a question about a model: for the console and for the page."""
+"""The answer to a query about a model: for the console and for the page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from forewarn.wings.decisions.evidence import Evidence
 from forewarn.wings.decisions.process_query import ProcessQueryResult
 
 
-class Told(NamedTuple):
+class QueryText(NamedTuple):
     """A question, and the answer for people.
 
     Attributes
@@ -33,6 +33,6 @@ class Told(NamedTuple):
 class Checked(NamedTuple):
     """An answer; of a decision process with its values, and why they are what they are."""
 
-    told: Told
+    text: QueryText
     answer: ProcessQueryResult | None = None
     evidence: Evidence | None = None

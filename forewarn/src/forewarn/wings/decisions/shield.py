@@ -129,7 +129,7 @@ def shield_table(
     failure, among the ways that reach success with `minimum_success` from the state on. Where the
     safest way of all does that, nothing has to be solved. Elsewhere, and without a horizon, the
     least is the optimum of a linear programme over how often each choice is taken (Etessami et
-    al. 2008). What has been asked for is asked anew in each state that follows.
+    al. 2008). The same is asked again in each state that follows.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def shield_table(
     Raises
     ------
     CheckingError
-        If a state is both, or the probability is none.
+        If a state is both, or `minimum_success` is no probability.
     """
     if not 0.0 <= minimum_success <= 1.0:
         raise CheckingError(
@@ -234,7 +234,7 @@ def _decide(
     groups = counted.process.groups
     choices = list(range(int(groups[state]), int(groups[state + 1])))
     # The safer first; among equals the one that succeeds more often, then the one that is safer if
-    # nobody heeds the next advice: what changes nothing is as safe as what may still follow it.
+    # later advice is not followed: an action that changes nothing only looks as safe as the next.
     choices.sort(
         key=lambda c: (
             round(float(risks.least[c]) / EQUAL),
@@ -308,7 +308,7 @@ def constrained_failure(
     flow = _flow(process, matrix, moving)
 
     def into(states: Mask) -> Floats:
-        """Return the probability to go there at once, by choice; 0 for whoever rests."""
+        """Return the probability to go there at once, by choice; 0 for resting."""
         found = np.zeros(flow.shape[1])
         found[: matrix.shape[0]] = np.asarray(matrix[:, states].sum(axis=1)).ravel()
         return found
@@ -335,14 +335,14 @@ def _flow(process: DecisionProcess, matrix: sparse.csr_matrix, moving: Mask) -> 
     """Return how often each moving state is left, less how often it is entered.
 
     One row for each moving state. The columns are how often each of its choices is taken, whose
-    rows of the process are `matrix`, and then how often somebody rests.
+    rows of the process are `matrix`, and then how often a run rests.
     """
     states = np.flatnonzero(moving)
     place = np.full(process.size, -1)
     place[states] = np.arange(states.size)
     owner = place[process.owner[moving[process.owner]]]
     leaving = _marks(owner, states.size)
-    # Whoever is in an end component may stay there for ever, without success or failure.
+    # A run in an end component may stay there for ever, without success or failure.
     resting = np.flatnonzero(ChoiceGraph(process).end_components(moving)[states] >= 0)
     entering = matrix[:, moving].T
     return sparse.hstack([leaving - entering, _marks(resting, states.size)]).tocsr()

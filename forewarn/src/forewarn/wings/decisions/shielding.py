@@ -152,14 +152,14 @@ def advise_action(
         )
     horizon = math.inf if table.horizon is None else clock.duration(table.horizon)
     span = within(clock, horizon)
-    told = (
+    reason = (
         f"{best.action!r} was seen {best.visits} times in {name!r}: failure {span} "
         f"{_span(best.failure, best.failure_lower, best.failure_upper)}, success "
         f"{_span(best.success, best.success_lower, best.success_upper)}"
     )
     if not best.feasible:
-        told += f"; nothing reaches success with {least:g}, it is the safest"
-    return Advice(best.action, told, found)
+        reason += f"; nothing reaches success with {least:g}, it is the safest"
+    return Advice(best.action, reason, found)
 
 
 def _alternative(risk: ActionRisk, least: float) -> Alternative:
@@ -203,7 +203,7 @@ def decisions_of(table: ShieldTable, arrays: Mapping[str, Floats]) -> dict[int, 
     figures, order = arrays["shield.figures"], arrays["shield.order"]
     decisions: dict[int, ShieldDecision] = {}
     row = 0
-    for (state, before), told in zip(
+    for (state, before), kept in zip(
         sorted(table.decisions.items()), arrays["shield.decisions"].tolist(), strict=True
     ):
         ranked = []
@@ -214,6 +214,6 @@ def decisions_of(table: ShieldTable, arrays: Mapping[str, Floats]) -> dict[int, 
             row += 1
         alternatives = tuple(risk for _, risk in sorted(ranked, key=lambda one: one[0]))
         decisions[state] = ShieldDecision(
-            alternatives[0].action, bool(told[0]), told[1], told[2], bool(told[3]), alternatives
+            alternatives[0].action, bool(kept[0]), kept[1], kept[2], bool(kept[3]), alternatives
         )
     return decisions

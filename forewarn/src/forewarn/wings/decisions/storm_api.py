@@ -27,7 +27,7 @@ _DIVIDES = re.compile(r"[/%]|\bmod\b")
 """What may end the process: a division by zero, also that of ``1/(2-2)``."""
 
 
-def apart(work: Callable[..., Result], *given: Any) -> Result:
+def in_subprocess(work: Callable[..., Result], *given: Any) -> Result:
     """Return what `work` returns in a process of its own.
 
     Some inputs end the process that Storm runs in, such as a division by zero.
@@ -44,7 +44,7 @@ def apart(work: Callable[..., Result], *given: Any) -> Result:
 def _ends_process(formula: str, decides: bool) -> bool:
     """Tell whether a formula's arithmetic ends the process that it is computed in."""
     try:
-        apart(_try, formula, decides)
+        in_subprocess(_try, formula, decides)
     except BrokenProcessPool:
         return True
     return False

@@ -49,9 +49,9 @@ def import_chain(
 ) -> Imported:
     """Read a discrete-time Markov chain in PRISM's language, DRN or JANI.
 
-    A division by zero in the file ends the process: see `storm_api.apart`.
+    A division by zero in the file ends the process: see `storm_api.in_subprocess`.
 
-    The file's labels become predicates. States with the same labels are told apart by further
+    The file's labels become predicates. States with the same labels differ in further
     predicates ``index_1``, ``index_2``, ``index_4``..., the binary digits of a number.
 
     Parameters
@@ -103,7 +103,7 @@ def _build(storm: Storm, file: Path, content: bytes, constants: str) -> Any:
             raise ModelError(
                 "a DRN file has no constants", accepted="no --constants", file=file, key=constants
             )
-        # Told before anything is built: Storm itself knows no limit.
+        # Checked before anything is built: Storm itself knows no limit.
         found = re.search(rb"^@nr_states\s+(\d+)", content, re.MULTILINE)
         if found and int(found[1]) > MAX_STATES:
             raise ModelError(f"has {int(found[1]):,} states", accepted=FEW, file=file)

@@ -1,8 +1,8 @@
 """In which states groups of recordings do not go on alike.
 
 For each state, the transitions out of it are compared between groups by the likelihood ratio of
-multinomial distributions. How large it may become by chance is told by recordings that change
-their groups at random, not by ticks: those of one recording resemble each other, and a test that
+multinomial distributions. Recordings that change their groups at random show how large it may
+become by chance, not ticks: those of one recording resemble each other, and a test that
 takes them for independent finds differences between any two drives. The p-values are exact
 whatever the transitions of one recording have to do with each other, if recordings of equal groups
 are exchangeable (Phipson and Smyth 2010). Of the states that are named, at most `level` differ

@@ -58,15 +58,15 @@ def fleet_page(
     """
     every = groups[0]
     file = monitor.spec.file.name if monitor.spec.file else "monitor"
-    told = f"{file} on {plural(every.recordings, 'recording')}, {_long(every.hours, monitor)}"
+    subtitle = f"{file} on {plural(every.recordings, 'recording')}, {_long(every.hours, monitor)}"
     if len(groups) > 1:
-        told += f", {plural(len(groups) - 1, 'group')}"
+        subtitle += f", {plural(len(groups) - 1, 'group')}"
     parts = [
         part("rates", "How often", "How often", RATES, _rates(monitor, groups)),
         _incidents(monitor, incidents, clips),
         part("covered", "Coverage", "Coverage", COVERED, _coverage(monitor, groups)),
     ]
-    return assembled("A fleet's recordings", told, parts)
+    return assembled("A fleet's recordings", subtitle, parts)
 
 
 def _long(hours: float, monitor: Monitor) -> str:
@@ -184,9 +184,9 @@ def _incidents(
         "clip", "recording", "group", ">time", "property", "what", f">lead, {monitor.clock.unit}",
         ">peak risk", "state",
     )  # fmt: skip
-    told = [at for at in range(len(columns)) if any(row[at] for row in rows)]
-    shown = [[row[at] for at in told] for row in rows]
-    body = table([columns[at] for at in told], shown, long="state")
+    used = [at for at in range(len(columns)) if any(row[at] for row in rows)]
+    shown = [[row[at] for at in used] for row in rows]
+    body = table([columns[at] for at in used], shown, long="state")
     return part(*named, WORST, body)
 
 
@@ -202,8 +202,8 @@ def _links(files: Sequence[Path]) -> str:
 def _kind(one: Incident) -> str:
     if not one.violation:
         return '<span class="tag ">near</span>'
-    told = "missed" if one.lead is None else "foreseen"
-    return f'<span class="tag bad">violation, {told}</span>'
+    outcome = "missed" if one.lead is None else "foreseen"
+    return f'<span class="tag bad">violation, {outcome}</span>'
 
 
 def _when(monitor: Monitor, run: RunSummary, one: Incident) -> str:

@@ -90,7 +90,7 @@ class FleetReport:
             for key, files in self._files.items()
         }
         write_output(self.page, fleet_page(self.monitor, groups, incidents, links))
-        self._tell(groups, output)
+        self._print_groups(groups, output)
         output.emit(
             {
                 "report": self.page,
@@ -154,11 +154,11 @@ class FleetReport:
                 output.note(f"{messages.name}: left out: {name}: {reason}")
             self._files[run.path, one.rule, one.at].append(messages)
 
-    def _tell(self, groups: Sequence[GroupSummary], output: Output) -> None:
+    def _print_groups(self, groups: Sequence[GroupSummary], output: Output) -> None:
         hour = self.monitor.clock.hour
         rows = [
             [group.name, str(group.recordings), name, f"{group.violations[name].hours:.3g}",
-             _told(group.violations[name]), _told(group.near[name])]
+             _rate_text(group.violations[name]), _rate_text(group.near[name])]
             for name in self.monitor.spec.properties
             for group in groups
         ]  # fmt: skip
@@ -178,7 +178,7 @@ def _moment(start_ns: int, seconds: float) -> str:
     return moment(time.astimezone(timezone.utc).isoformat())
 
 
-def _told(rate: Rate) -> str:
+def _rate_text(rate: Rate) -> str:
     if not rate.hours:
         return "-"
     return f"{rate.rate:.3g} ({rate.lower:.3g} to {rate.upper:.3g})"

@@ -236,12 +236,12 @@ def _read(response: HTTPResponse, until: float) -> str:
 def _refused(error: urllib.error.HTTPError, endpoint: Endpoint) -> Exception:
     with error:
         try:
-            said = error.read(500).decode("utf-8", errors="replace")
+            answer = error.read(500).decode("utf-8", errors="replace")
         except (OSError, HTTPException):
-            said = ""
+            answer = ""
     text = f"HTTP {error.code}"
-    if said.strip():
-        text += f" ({_shown(said, endpoint)})"
+    if answer.strip():
+        text += f" ({_shown(answer, endpoint)})"
     if error.code in _TRANSIENT:
         return _TransientError(text, _seconds(error.headers.get("Retry-After")))
     if error.code in (400, 413, 422):  # about this request
@@ -261,8 +261,8 @@ def _seconds(text: str | None) -> float:
     return 0.0
 
 
-def _shown(said: object, endpoint: Endpoint) -> str:
-    text = str(said)
+def _shown(value: object, endpoint: Endpoint) -> str:
+    text = str(value)
     if endpoint.key:
         text = text.replace(endpoint.key, "***")
     return "".join(c if c.isprintable() else " " for c in text)[:200]

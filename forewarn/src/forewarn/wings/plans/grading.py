@@ -68,7 +68,7 @@ def grade_answers(
     *,
     finite: bool = False,
     rate: float | None = None,
-    told: Callable[[int], None] = lambda _: None,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[Grade]:
     """Grade answers, each against its requirement's reference.
 
@@ -92,7 +92,7 @@ def grade_answers(
             answer.id, answer.model, found.kind, found.outcome, found.reading, found.infinite,
             found.finite, answer.error or found.reason,
         )  # fmt: skip
-        told(count)
+        progress(count)
 
 
 def grade(

@@ -96,13 +96,13 @@ def _requirement(
     kind = values.get("type")
     if kind is not None and kind not in KINDS:
         raise _wrong(path, place, "type", kind, ", ".join(KINDS), RULE)
-    told = RequirementKind.OTHER if reading is None else kind_of(reading.formula)
+    inferred = RequirementKind.OTHER if reading is None else kind_of(reading.formula)
     named = () if reading is None else atoms_of(reading.formula)
     return Requirement(
         _id(path, place, values, RULE),
         text if isinstance(text, str) else "",
         reading,
-        KINDS[kind] if kind is not None else told,
+        KINDS[kind] if kind is not None else inferred,
         tuple(dict.fromkeys([*described, *named])),
         described,
     )

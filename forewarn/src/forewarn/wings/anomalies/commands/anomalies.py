@@ -136,8 +136,8 @@ def run(options: Options, output: Output) -> int:
 
         page = surprise_page(Surprise(judged, found, drift), compiled)
         write_report(options.report, page, output)
-    told = anomaly_record(judged, found, drift, compiled, predictor)
-    output.emit({**told, "left_out": readers.record()})
+    record = anomaly_record(judged, found, drift, compiled, predictor)
+    output.emit({**record, "left_out": readers.record()})
     return int(any(one.finding.anomalous for one in judged) or _drifts(drift))
 
 

@@ -92,8 +92,8 @@ def _label(paths: Sequence[Path], label: Sequence[str], comment: str) -> None:
     chosen = [path for path in paths if name in (path.name, str(path))]
     if len(chosen) != 1:
         listed = ", ".join(path.name for path in paths) or "there is none"
-        told = "is no incident there" if not chosen else "stands for several"
-        raise InputError(f"{name!r} {told}", key="--label", accepted=listed)
+        problem = "is no incident there" if not chosen else "stands for several"
+        raise InputError(f"{name!r} {problem}", key="--label", accepted=listed)
     write_label(chosen[0], None if verdict == NO_LABEL else Label(verdict, comment))
 
 

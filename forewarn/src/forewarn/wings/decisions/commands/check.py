@@ -38,7 +38,7 @@ from forewarn.wings.decisions import storm
 from forewarn.wings.decisions.chains import chain_of, unsmoothed_option
 from forewarn.wings.decisions.process_answers import (
     evidence_record,
-    print_told,
+    print_answer,
     process_evidence,
     process_record,
     tell_process_answer,
@@ -49,7 +49,7 @@ from forewarn.wings.decisions.process_query import (
     parse_process_query,
     storm_process_query,
 )
-from forewarn.wings.decisions.report_answers import Checked, Told
+from forewarn.wings.decisions.report_answers import Checked, QueryText
 from forewarn.wings.decisions.storm import QueryResult, check_query
 from forewarn.wings.decisions.storm_api import Storm
 
@@ -142,7 +142,7 @@ def run(options: Options, output: Output) -> int:
                 found, record = _of_process(query, model, first, compiled, options, output)
             else:
                 found, record = _of_chain(query, model, first, compiled, options, chain, output)
-        print_told(found.told, options.top, output)
+        print_answer(found.text, options.top, output)
         checked.append(found)
         records.append(record)
     if options.report is not None:
@@ -169,7 +169,7 @@ def _of_chain(
     """Answer a query about the chain, or the risk of a property."""
     with storm_speaks(output), located(CheckingError, file=options.model, key=query):
         answer = _answer(query, model, chain, compiled)
-    return Checked(_told(answer, model, first)), _record(answer, model, first)
+    return Checked(_answer_text(answer, model, first)), _record(answer, model, first)
 
 
 def _is_ours(query: str) -> bool:
@@ -199,7 +199,7 @@ def _of_process(
             truth = result.values.dtype == bool
             fine = result.values if truth else np.ones(model.size, dtype=bool)
             answer = CheckedQuery(result, np.asarray(fine, dtype=bool))
-            return Checked(_told(answer, model, first)), _record(answer, model, first)
+            return Checked(_answer_text(answer, model, first)), _record(answer, model, first)
         found = answer_process_query(
             model,
             query,
@@ -208,9 +208,9 @@ def _of_process(
             grown=options.grown,
         )
         evidence = None if options.report is None else process_evidence(found, model, first)
-    told = tell_process_answer(text, found, model, first)
+    answer_text = tell_process_answer(text, found, model, first)
     record = process_record(text, found, model, first) | evidence_record(evidence, found, model)
-    return Checked(told, found, evidence), record
+    return Checked(answer_text, found, evidence), record
 
 
 def _fitting(config: Path, model: CountModel, file: Path) -> CompiledSpec:
@@ -278,7 +278,7 @@ def _risk(name: str, model: CountModel, chain: Chain, compiled: CompiledSpec) ->
     theirs = storm.risk_table(chain, automaton, classes, horizon)
     ours = risk_table(chain, automaton, classes, horizon)
     both = np.isfinite(theirs.values) & np.isfinite(ours.values)
-    apart = float(np.abs(theirs.values - ours.values)[both].max(initial=0.0))
+    difference = float(np.abs(theirs.values - ours.values)[both].max(initial=0.0))
     entered = automaton.transitions[automaton.initial, np.maximum(classes, 0)]
     values = theirs.values[np.arange(model.size), entered]
     values = np.where(classes == ENDED, 0.0, values)
@@ -286,14 +286,14 @@ def _risk(name: str, model: CountModel, chain: Chain, compiled: CompiledSpec) ->
     notes = (
         f"risk of {section.formula} {span}, where monitoring begins in the state",
         f"over all {theirs.values.size:,} product states Forewarn's own solver is at most "
-        f"{apart:.1g} away from Storm",
+        f"{difference:.1g} away from Storm",
         *ours.notes,
     )
     act = section.thresholds.act
     return CheckedQuery(QueryResult(name, values, notes), ~(values >= act), f"act {act:g}")
 
 
-def _told(answer: CheckedQuery, model: CountModel, first: Mask) -> Told:
+def _answer_text(answer: CheckedQuery, model: CountModel, first: Mask) -> QueryText:
     rank = answer.result.values.astype(np.float64)
     if answer.is_truth:
         # What breaks the formula comes first, foremost where episodes begin.
@@ -312,7 +312,7 @@ def _told(answer: CheckedQuery, model: CountModel, first: Mask) -> Told:
     )
     columns = (">value", "state", "name", ">visits", ">starts")
     summary = (_summary(answer, model, first),)
-    return Told(answer.result.query, summary, answer.result.notes, columns, rows)
+    return QueryText(answer.result.query, summary, answer.result.notes, columns, rows)
 
 
 def _shown(value: np.bool_ | np.float64) -> str:

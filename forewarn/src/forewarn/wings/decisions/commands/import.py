@@ -15,13 +15,13 @@ from forewarn.files.outputs import check_output
 from forewarn.models.counts import CountModel
 from forewarn.models.file import save_model
 from forewarn.wings.decisions.importers import import_probguard
-from forewarn.wings.decisions.storm_api import apart
+from forewarn.wings.decisions.storm_api import in_subprocess
 from forewarn.wings.decisions.storm_models import FEW, SUFFIXES, import_chain
 
 DESCRIPTION = """\
 Read a chain of another tool as a model file, for `inspect`, `check` and `export`: PRISM's
 language, Storm's DRN or JANI (stormpy has to be installed), or a folder of ProbGuard's
-repository. Labels become predicates; states with the same labels are told apart by index_1,
+repository. Labels become predicates; states with the same labels differ in index_1,
 index_2, index_4 and so on. A formula without a label needs one in the file first: label "lost" =
 s=5. Probabilities become counts over a denominator of up to 2^40. A chain may have 131,072
 states."""
@@ -88,7 +88,7 @@ def _read(options: Options, output: Output) -> CountModel:
         with storm_speaks(output):
             asked = source, options.rate, options.constants, options.terminals
             try:
-                found = apart(import_chain, *asked)
+                found = in_subprocess(import_chain, *asked)
             except BrokenProcessPool as error:
                 raise ModelError(
                     "Storm crashes on it: it divides by zero, or has too many states",

@@ -148,14 +148,14 @@ def _checked(
                 if not holds and (worst is None or branch.executions > worst.executions):
                     worst = branch
             whole = holds_at_the_start(tree, formula, source.holds, source.clock)
-            told = Found(group, text, whole, share(safe, tree.executions))
+            finding = Found(group, text, whole, share(safe, tree.executions))
             if worst is not None and not whole:
-                told = _with_branch(told, worst, formula, builder, source)
-            yield told
+                finding = _with_branch(finding, worst, formula, builder, source)
+            yield finding
 
 
 def _with_branch(
-    told: Found, branch: Branch, formula: CtlFormula, builder: TreeBuilder, source: RunSource
+    finding: Found, branch: Branch, formula: CtlFormula, builder: TreeBuilder, source: RunSource
 ) -> Found:
     at = breaks_at(branch, formula, source.holds, source.clock)
     changes: list[tuple[str, str]] = []
@@ -166,7 +166,7 @@ def _with_branch(
         before = state
         broken = len(changes) - 1 if position == at else broken
     return Found(
-        told.group, told.formula, told.holds, told.share, builder.first(branch.end),
+        finding.group, finding.formula, finding.holds, finding.share, builder.first(branch.end),
         branch.executions, "" if at is None else source.time(at), tuple(changes), broken,
     )  # fmt: skip
 
@@ -193,8 +193,8 @@ def _print(
         begin = max(0, one.broken - SHOWN_BEFORE)
         shown = one.branch[begin : begin + MOST_SHOWN]
         states = [state for _, state in shown]
-        told = [states[0], *(changed(*pair) for pair in pairwise(states))]
-        cells = [(time, state) for (time, _), state in zip(shown, told, strict=True)]
+        changes = [states[0], *(changed(*pair) for pair in pairwise(states))]
+        cells = [(time, state) for (time, _), state in zip(shown, changes, strict=True)]
         output.table((">time", "state"), cells)
         if len(shown) < len(one.branch):
             output.say(f"{begin} changes before and {len(one.branch) - begin - len(shown)} after")

@@ -93,7 +93,7 @@ def _check(options: Options, rules: Rules, output: Output) -> int:
     whole = Tally()
     broken: list[Judgement] = []
     by_rule: dict[str, dict[str, int]] = {rule.name: defaultdict(int) for rule in rules.rules}
-    told: list[str] = []
+    lines: list[str] = []
     found: list[Any] = []
     unsafe = empty = 0
     absent = {name.casefold(): name for rule in rules.rules for name in objects_named(rule.rule)}
@@ -112,11 +112,11 @@ def _check(options: Options, rules: Rules, output: Output) -> int:
             if not options.top or len(broken) < options.top:
                 broken.append(judgement)
         if options.output is not None:
-            told.append(json.dumps(json_value(_record(judgement)), ensure_ascii=False))
+            lines.append(json.dumps(json_value(_record(judgement)), ensure_ascii=False))
         if output.as_json and (not options.top or len(found) < MOST_IN_JSON):
             found.append(_record(judgement))
     if options.output is not None:
-        write_output(options.output, "\n".join(told) + "\n")
+        write_output(options.output, "\n".join(lines) + "\n")
     if absent:
         output.warn(f"no plan has these, which rules name: {', '.join(sorted(absent.values()))}")
     if empty:
@@ -191,9 +191,9 @@ def _print_rules(by_rule: dict[str, dict[str, int]], output: Output) -> None:
 
 
 def _print_rows(rows: list[Row], names: tuple[str, ...], output: Output) -> None:
-    told = [name for at, name in enumerate(names) if any(row.group[at] not in "-" for row in rows)]
-    kept = [names.index(name) for name in told]
-    columns = [*told, ">plans", ">safe", ">unknown"]
+    used = [name for at, name in enumerate(names) if any(row.group[at] not in "-" for row in rows)]
+    kept = [names.index(name) for name in used]
+    columns = [*used, ">plans", ">safe", ">unknown"]
     extra = [
         name for name in ("success", "both", "valid", "goals", "tokens", "calls")
         if any(getattr(row, name) is not None for row in rows)

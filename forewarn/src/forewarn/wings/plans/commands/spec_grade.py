@@ -68,7 +68,7 @@ def run(options: Options, output: Output) -> int:
     with output.progress("grading") as bar:
         graded = grade_answers(
             answers, requirements, finite=finite, rate=options.rate,
-            told=lambda done: bar(done, len(answers)),
+            progress=lambda done: bar(done, len(answers)),
         )  # fmt: skip
         grades = list(graded)
     rows = tabulate(grades)
@@ -129,12 +129,14 @@ def _print_wrong(
             output.say(f"  answer     {shown(grade.reading.formula)}  ({grade.reading.notation})")
         for name in grade.reading.otherwise if grade.reading is not None else ():
             output.say(f"  note       {name} would group it otherwise")
-        told = grade.finite if options.traces == "finite" else grade.infinite
-        if told is not None and told.trace is not None:
-            holder = "the reference" if told.holds == "first" else "the answer"
-            longer = "" if told.shortest else "; a shorter trace may do as well"
-            rate = "" if told.rate is None else f", at {told.rate:g} Hz"
-            output.say(f"  trace      {plain(str(told.trace))}{rate}: only {holder} holds{longer}")
+        difference = grade.finite if options.traces == "finite" else grade.infinite
+        if difference is not None and difference.trace is not None:
+            holder = "the reference" if difference.holds == "first" else "the answer"
+            longer = "" if difference.shortest else "; a shorter trace may do as well"
+            rate = "" if difference.rate is None else f", at {difference.rate:g} Hz"
+            output.say(
+                f"  trace      {plain(str(difference.trace))}{rate}: only {holder} holds{longer}"
+            )
         if grade.reason:
             output.say(f"  reason     {plain(grade.reason)}")
     if options.top and len(wrong) > options.top:
@@ -167,13 +169,13 @@ def record(grade: Grade) -> dict[str, Any]:
         "formula": None if reading is None else shown(reading.formula),
         "notation": None if reading is None else reading.notation,
         "otherwise": [] if reading is None else reading.otherwise,
-        "infinite": _told(grade.infinite),
-        "finite": _told(grade.finite),
+        "infinite": _difference_record(grade.infinite),
+        "finite": _difference_record(grade.finite),
         "reason": grade.reason,
     }
 
 
-def _told(difference: Difference | None) -> dict[str, Any] | None:
+def _difference_record(difference: Difference | None) -> dict[str, Any] | None:
     if difference is None:
         return None
     trace = difference.trace

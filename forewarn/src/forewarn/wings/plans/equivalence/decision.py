@@ -160,7 +160,7 @@ class _Pair:
                 return None
             self.tried += 1
             if found is not None:
-                return _told(*found)
+                return _difference(*found)
         return None
 
     def sampled(self) -> Difference | None:
@@ -171,7 +171,7 @@ class _Pair:
             except TooLarge:
                 return None
             if found is not None:
-                return _told(*found)._replace(shortest=False)
+                return _difference(*found)._replace(shortest=False)
         return None
 
     def shortened(self, known: Difference, effort: int) -> Difference:
@@ -202,7 +202,7 @@ class _Pair:
                     raise
                 return found[0]._replace(shortest=False)
             if trace is not None:
-                found.append(_told(trace, first_holds)._replace(shortest=self.arena.finite))
+                found.append(_difference(trace, first_holds)._replace(shortest=self.arena.finite))
         return min(found, key=_size, default=None)
 
 
@@ -210,5 +210,5 @@ def _size(difference: Difference) -> int:
     return 0 if difference.trace is None else len(difference.trace.letters)
 
 
-def _told(trace: Trace, first_holds: bool) -> Difference:
+def _difference(trace: Trace, first_holds: bool) -> Difference:
     return Difference(Verdict.NOT_EQUIVALENT, trace, "first" if first_holds else "second")

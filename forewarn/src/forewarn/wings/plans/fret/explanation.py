@@ -86,8 +86,8 @@ def _function(function: FretFunction) -> str:
     }
     last = _moments(function.last)
     when = f"between {function.first} and {last} ago" if function.first else f"from {last} ago on"
-    told = _FUNCTIONS[function.word].format(**parts, when=when, last=last)
-    return f"`{function.text}`: {told}."
+    sentence = _FUNCTIONS[function.word].format(**parts, when=when, last=last)
+    return f"`{function.text}`: {sentence}."
 
 
 def _moments(count: int) -> str:

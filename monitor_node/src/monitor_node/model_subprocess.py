@@ -31,8 +31,8 @@ write_pieces(sys.argv[1], int(sys.argv[2]), sys.stdout.buffer)
 """
 
 
-def load_apart(path: Path | str, most: int) -> CountModel:
-    """Return the model in a file of at most `most` bytes; takes long, and holds up nobody.
+def load_in_subprocess(path: Path | str, most: int) -> CountModel:
+    """Return the model in a file of at most `most` bytes; takes long, but blocks no other thread.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def _pieces(path: str, most: int) -> Iterator[object]:
 
 
 def write_pieces(path: str, most: int, out: BinaryIO) -> None:
-    """Write the model in pieces; whoever has no time for this process ends it first."""
+    """Write the model in pieces; the parent ends this process if it takes too long."""
     with suppress(OSError):
         os.nice(_NICE)
         Path("/proc/self/oom_score_adj").write_text("1000")
