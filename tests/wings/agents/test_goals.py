@@ -23,9 +23,9 @@ from forewarn.wings.agents.goals import (
     LARGEST,
     again,
     decision,
+    goal_reason,
     judge_goal,
     refuses,
-    told,
     undecided,
 )
 
@@ -76,7 +76,8 @@ def test_a_certain_violation_is_refused_and_nothing_is_remembered() -> None:
     found = judge_goal(watch, 5, "/go/goal", payload("fly"))
     assert (found.action, found.property, found.certain) == ("REPLAN", "ground", True)
     assert refuses(found) and found.risk == 1.0
-    assert told(watch.spec, found).startswith("ground: this goal breaks the rule; the rule: Stay")
+    reason = goal_reason(watch.spec, found)
+    assert reason.startswith("ground: this goal breaks the rule; the rule: Stay")
     assert watch.memory == before
     calm = judge_goal(watch, 5, "/go/goal", payload("walk"))
     assert not refuses(calm) and calm.property == ""
@@ -186,7 +187,7 @@ def test_a_goal_that_carries_a_plan_is_judged_by_rules_about_plans(tmp_path: Pat
     )
     refused = judge_goal(watch, 0, "/go/goal", payload("(open door)\n(open safe)"))
     assert refuses(refused)
-    assert "plan: shut: broken at step 2, open(safe)" in told(watch.spec, refused)
+    assert "plan: shut: broken at step 2, open(safe)" in goal_reason(watch.spec, refused)
     assert not refuses(judge_goal(watch, 0, "/go/goal", payload("(open door)")))
     assert refuses(judge_goal(watch, 0, "/go/goal", payload("please open it")))
 
