@@ -23,6 +23,7 @@ LOCKS = {
     "cmake": ("cmake",),
     "oracles": ("oracles",),
     "guard": ("guard",),
+    "inspect": ("inspect",),
     "embeddings": ("embeddings",),
     "fleet": ("fleet",),
     "pymodelchecking": ("pymodelchecking",),
@@ -32,7 +33,7 @@ LOCKS = {
 # What these packages ask for is not installed: files of theirs are read, they are not imported.
 ALONE = ("embeddings",)
 # botocore wants python-dateutil below 3, what builds ROS packages a newer one: they never meet.
-FREE = {"fleet": "python-dateutil"}
+FREE = {"fleet": "python-dateutil", "inspect": "python-dateutil"}
 HEADER = "# Made by `make lock` from {}: do not edit.\n"
 
 

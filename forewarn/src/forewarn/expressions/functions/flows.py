@@ -8,9 +8,11 @@ user's task has no word for; a text speaks of that very tool.
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
+from threading import Lock
 from typing import Any, NamedTuple
 
 from forewarn.expressions.functions.effects import (
@@ -31,6 +33,9 @@ from forewarn.expressions.values import NAN, Notes, is_unknown
 
 MAX_FOLLOWED = 1_000_000
 """Characters of results that one call of `unsolicited` looks through at most."""
+
+MAX_REMEMBERED = 2_000_000
+"""Characters of results whose sentences are remembered, of all runs of a process together."""
 
 LONGEST_VALUE = 200
 """Characters of an argument that is looked for as a whole."""
@@ -156,7 +161,34 @@ def _stems_of(word: str) -> tuple[str, ...]:
     return tuple(stem(part) for part in parts if len(part) > 2 and part not in _STOP)
 
 
-read = lru_cache(512)(Reading)
+class _Readings:
+    """The readings of the texts that came last; results come again at each step of a run."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: OrderedDict[str, Reading] = OrderedDict()
+        self._characters = 0
+        self._lock = Lock()
+
+    def read(self, text: str) -> Reading:
+        """Return the reading of a text."""
+        with self._lock:
+            known = self._known.get(text)
+            if known is not None:
+                self._known.move_to_end(text)
+                return known
+        reading = Reading(text)
+        with self._lock:
+            if text not in self._known:
+                self._known[text] = reading
+                self._characters += len(text)
+            while self._characters > self._most:
+                oldest, _ = self._known.popitem(last=False)
+                self._characters -= len(oldest)
+        return reading
+
+
+read = _Readings(MAX_REMEMBERED).read
 
 
 @lru_cache(128)
