@@ -80,7 +80,7 @@ def before(guard: Guard, run: str, call: ToolCall, history: Sequence[ChatMessage
     state = guard.start()
     for message in history:
         if message.role == "user":
-            state = guard.told(state, message.text)._replace(refused=0)
+            state = guard.add_user_message(state, message.text)._replace(refused=0)
         elif message.role == "assistant":
             for past in message.tool_calls or ():
                 if past.id == call.id:
