@@ -8,17 +8,19 @@ from pathlib import Path
 
 from forewarn.assessment.modelling import learn_model
 from forewarn.assessment.sufficiency import Requirement, dependence, estimators, verdict
+from forewarn.errors import InputError
 from forewarn.files.remote import address
 from forewarn.learning.executors import local
 from forewarn.models.counts import CountModel
 from forewarn.models.file import save_model
 from forewarn.monitoring.loading import load_bare
 from forewarn.recordings.given import existing_recordings
+from forewarn.recordings.parts import ACCEPTED, Part, moment
 
 Recordings = Path | str | Iterable[Path | str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Learned:
     """A model that was learned from recordings. `learn` returns it, `load_monitor` accepts it.
 
@@ -35,6 +37,10 @@ class Learned:
     model: CountModel
     verdict: str
     remarks: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """Return the size of the model, and what it is good for."""
+        return f"Learned({self.states} states, {self.transitions} transitions: {self.verdict})"
 
     @property
     def states(self) -> int:
@@ -58,7 +64,13 @@ class Learned:
 
 
 def learn(
-    config: Path | str, recordings: Recordings, *, jobs: int = 1, allow_missing: bool = False
+    config: Path | str,
+    recordings: Recordings,
+    *,
+    begin: str | float | None = None,
+    end: str | float | None = None,
+    jobs: int = 1,
+    allow_missing: bool = False,
 ) -> Learned:
     """Learn a model from recordings, as the command ``forewarn learn`` does.
 
@@ -68,6 +80,9 @@ def learn(
         The monitor file.
     recordings : path or iterable of paths
         Recordings, or folders of recordings.
+    begin, end : float or str, optional
+        Only what was recorded between these moments, as ``--from`` and ``--to``: seconds since the
+        recording began, or times such as ``2026-03-01T10:15:00Z``.
     jobs : int
         Number of processes. 0 starts one for each core.
     allow_missing : bool
@@ -86,7 +101,7 @@ def learn(
     compiled = load_bare(Path(config))
     found = learn_model(
         compiled,
-        existing_recordings(paths_of(recordings), compiled.spec),
+        existing_recordings(paths_of(recordings), compiled.spec, part_of(begin, end)),
         executor=local(jobs) if jobs else None,
         allow_missing=allow_missing,
     )
@@ -103,3 +118,17 @@ def paths_of(recordings: Recordings) -> list[Path]:
     """Return the paths that were given, one or many."""
     given = [recordings] if isinstance(recordings, (str, Path)) else recordings
     return [address(path) for path in given]
+
+
+def part_of(begin: str | float | None, end: str | float | None) -> Part:
+    """Return the part of recordings between two moments.
+
+    Raises
+    ------
+    ForewarnError
+        If one of them is no moment.
+    """
+    try:
+        return Part(*(None if each is None else moment(str(each)) for each in (begin, end)))
+    except ValueError as error:
+        raise InputError(f"{error} is no moment", key="begin, end", accepted=ACCEPTED) from error

@@ -49,7 +49,7 @@ def load_monitor(config: Path | str, model: Path | str | Learned | None = None) 
     return Monitor(compiled, counts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Monitor:
     """A monitor file with its model, ready to be used. `load_monitor` returns it.
 
@@ -63,6 +63,12 @@ class Monitor:
 
     compiled: step.Monitor
     counts: CountModel | None
+
+    def __repr__(self) -> str:
+        """Return the file, the properties, and whether there is a model."""
+        file = self.compiled.spec.file
+        model = "without model" if self.counts is None else f"{self.counts.size} states"
+        return f"Monitor({file}: {', '.join(self.properties)}; {model})"
 
     @property
     def properties(self) -> tuple[str, ...]:
