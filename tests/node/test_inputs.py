@@ -82,7 +82,7 @@ def test_stamps_of_another_clock_are_told(start: Start, probe: Probe, tmp_path: 
     config.write_text(f"{MONITOR}timestamp_source: header\n")
     process = start(config=str(config), model="")
     probe.say(ODOMETRY, 1.0)
-    told = f"{ODOMETRY}: its stamps are 0, as if nobody sets them"
+    told = f"{ODOMETRY}: its stamps are 0, as if the driver sets none"
     probe.wait(lambda: told in process.output, "a word about the stamps")
 
 

@@ -1,4 +1,4 @@
-"""Threads: how many the linear algebra of a process uses, and those that nobody waits for."""
+"""Threads: how many the linear algebra of a process uses, and those that end with the process."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def compute_in_one_thread() -> None:
 
 
 def in_background(name: str, task: Callable[[], Result]) -> Future[Result]:
-    """Do something in a thread that nobody has to wait for when the process ends.
+    """Do something in a thread that ends with the process.
 
-    The threads of a pool are waited for, however long they go on with what nobody will use.
+    The threads of a pool are waited for, even if their result is no longer of use.
     """
     future: Future[Result] = Future()
 

@@ -309,7 +309,7 @@ def test_whatever_stamps_came_before_one_that_is_right_counts_at_once(offsets: l
     [
         (12.0, 1.78e9, "1.78e+09 s behind its arrivals: stamps are simulated time or time since"),
         (1.78e9, 12.0, "1.78e+09 s ahead of its arrivals: stamps are system time, arrivals are"),
-        (0.0, 1.78e9, "its stamps are 0, as if nobody sets them"),
+        (0.0, 1.78e9, "its stamps are 0, as if the driver sets none"),
         (1.7e9, 1.7e9 + 3600, "3600 s behind its arrivals: another clock, or messages that were"),
         (1.7e9, 1.7e9 + 59, ""),
     ],

@@ -51,7 +51,7 @@ class ActionReader:
             yield sample
 
     def at(self, tick: int, values: Sequence[Any]) -> tuple[str | None, str]:
-        """Return what is done at a tick, None if unknown, and why it could not be had."""
+        """Return the action at a tick, None if unknown, and why it is unknown."""
         if self._abstraction.action is not None:
             return self._abstraction.done(values)
         while self._waiting and self._waiting[0][0] <= tick:

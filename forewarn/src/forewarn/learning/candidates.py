@@ -82,7 +82,7 @@ class Flags(NamedTuple):
 
 @dataclass(frozen=True)
 class Examples:
-    """Concrete states of traces, each with the class that a tree is to tell apart.
+    """Concrete states of traces, each with the class that a tree is to predict.
 
     Attributes
     ----------

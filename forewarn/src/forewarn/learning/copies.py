@@ -1,4 +1,4 @@
-"""Recordings that hold the same data: counting them twice would feign certainty."""
+"""Recordings that hold the same data: counting them twice would look more certain than it is."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Copies:
             return True
         if trace is None or not self._allowed:
             raise _twice(path, first, "" if known is None else ", which the model has already")
-        if (path, first) not in self.left_out:  # each is told once, however often it is read
+        if (path, first) not in self.left_out:  # each is named once, however often it is read
             self.left_out.append((path, first))
         return False
 
@@ -87,7 +87,7 @@ class Copies:
         more = f", and {len(self.alike) - 1} more pairs like them" if self.alike[1:] else ""
         return (
             f"{path} and {first} give the same counts to the last one{more}: they may be one "
-            "recording in two places, which then counts twice and feigns certainty; give it from "
+            "recording in two places, which would count twice; give it from "
             "one place only"
         )
 
@@ -112,7 +112,7 @@ def refuse_counted_twice(origins: Sequence[Provenance]) -> None:
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     raise ModelError(
         f"{plural(len(names), 'recording')} in several of the models: {listed}{more}",
-        accepted="models of different recordings: counting one twice would feign certainty",
+        accepted="models of different recordings: none may count twice",
     )
 
 
@@ -120,5 +120,5 @@ def _twice(path: Path, first: Path, where: str = "") -> RecordingError:
     return RecordingError(
         f"holds the same data as {first}{where}",
         file=path,
-        accepted="each recording once: counting it twice would feign certainty",
+        accepted="each recording once",
     )

@@ -149,7 +149,7 @@ Tell = Callable[[int, int], None]
 
 
 def _silent(done: int, of: int) -> None:
-    """Tell nobody."""
+    """Show no progress."""
 
 
 def thinned(
@@ -211,12 +211,12 @@ def fit_score(
     parts : sequence of Rows
         In the order of the digests.
     tell : callable, optional
-        Told how many of how many fits are done.
+        Called with how many of how many fits are done.
 
     Raises
     ------
     ConfigError
-        If a signal is no number or never known, or there is nothing to tell apart.
+        If a signal is no number or never known, or there is only one class.
     """
     version = need_sklearn().__version__
     from threadpoolctl import threadpool_limits

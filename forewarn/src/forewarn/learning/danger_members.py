@@ -229,7 +229,7 @@ def fit_members(
     most : int
         Trees of each kind at the most.
     tell : callable
-        Told how many of how many fits are done.
+        Called with how many of how many fits are done.
     """
     y, columns = data.y, data.columns
     prior = _prior(columns)

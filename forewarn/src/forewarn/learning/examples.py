@@ -1,4 +1,4 @@
-"""Concrete states of recordings, and the classes that a tree is to tell apart.
+"""Concrete states of recordings, and the classes that a tree is to predict.
 
 A run is what one recording shows: the values of its variables at each moment, what was done then,
 which declared predicates held, and where properties were violated.
@@ -74,7 +74,7 @@ def read_run(
 
     Moments count at which the monitor is active and no label holds. An episode ends where one does
     not count, with an intervention, where a moment was missed, and where a node's record says that
-    the session began anew.
+    the session started again.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class _Episodes:
                 last = self._here[-1]
                 self._here[-1] = last._replace(ends=moment.violated, label=moment.state)
             elif self._here and moment.violated:
-                # What violates without being a moment is told of the one before it.
+                # A violation that is no moment itself counts for the moment before it.
                 last = self._here[-1]
                 self._here[-1] = last._replace(violated=(*last.violated, *moment.violated))
             self._here = None
@@ -182,7 +182,7 @@ class _Episodes:
 
 
 class _Watched:
-    """Runs one property over a recording; what is unknown begins it anew."""
+    """Runs one property over a recording; it starts again after an unknown moment."""
 
     def __init__(self, name: str, automaton: Automaton, space: StateSpace) -> None:
         self.name = name
@@ -333,7 +333,7 @@ def closing_variables(
 ) -> tuple[str, ...]:
     """Return the variables that are known at the last moment of episodes alone.
 
-    They say what came of an episode, as labels do: nobody knows them while it goes on. There are
+    They say what came of an episode, as labels do, and are unknown while it goes on. There are
     none where no episode has two moments.
     """
     running = [moment for runs in recordings for run in runs for moment in run[:-1]]

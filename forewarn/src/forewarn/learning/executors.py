@@ -1,8 +1,8 @@
 """Who reads recordings: this process, several processes, or a cluster; the results are the same.
 
 Each recording is one task, and results come in the order of the recordings, so that nothing that
-is made of them depends on who read what, or when. Whoever reads also knows what becomes of a
-recording that cannot be read: it is an error, or somebody is told and it is left out.
+is made of them depends on who read what, or when. The executor also decides about a
+recording that cannot be read: an error, or it is reported and left out.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class Executor(Protocol):
             Called with a path and all that is `shared`, all of which has to travel between
             processes; in this process also with the keyword `progress`.
         progress : callable, optional
-            Told how much of each recording is read; 1.0 once, when it is over.
+            Called with the share of each recording that is read; 1.0 once, when it is over.
 
         Raises
         ------
         RecordingError
-            If a recording cannot be read and nobody is told of it.
+            If a recording cannot be read and no callback reports it.
         InputError
-            If those that work cannot be had.
+            If no worker can be had.
         """
 
 
@@ -76,7 +76,7 @@ class Here:
     Parameters
     ----------
     left_out : callable, optional
-        Told of each recording that cannot be read, which is then left out.
+        Called with each recording that cannot be read, which is then left out.
     """
 
     left_out: LeftOut | None = None

@@ -56,7 +56,7 @@ class Identity(NamedTuple):
 def identity_of(
     path: Path, groups: Grouping | None, progress: Callable[[float], None] | None = None
 ) -> Identity:
-    """Return what tells a recording apart, and what it is left out with."""
+    """Return the identity of a recording, and its group."""
     del progress
     with open_recording(path) as recording:
         digest = recording.digest()

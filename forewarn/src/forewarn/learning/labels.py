@@ -59,11 +59,11 @@ class LearnedLabel(NamedTuple):
     Attributes
     ----------
     expression : str
-        What the monitor file writes; empty if nothing tells the runs apart.
+        The expression for the monitor file; empty if no condition separates the runs.
     right, runs : int
-        Runs that were told rightly when they were held out, and all runs with a label.
+        Runs that were predicted rightly when held out, and all runs with a label.
     lower, upper : float
-        Bounds of the share of runs told rightly (Clopper and Pearson, 95 %), if groups of runs are
+        Bounds of the share of runs predicted rightly (Clopper and Pearson, 95 %), if groups are
         drawn independently: as many trials as there are groups. Folds share runs, so they are an
         approximation.
     common : float

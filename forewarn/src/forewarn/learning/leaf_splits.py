@@ -1,4 +1,4 @@
-"""Which condition splits a leaf: what tells apart how its states go on, tried on other runs."""
+"""Which condition splits a leaf: the one that best predicts what follows, tried on other runs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class LeafSplitter:
         self._first_runs = linked.trie.first_runs()  # no split moves an endpoint
 
     def best(self, leaf: str, growth: Growth) -> Choice | None:
-        """Return what best tells apart how the states of a leaf go on."""
+        """Return the condition that best predicts what follows the states of a leaf."""
         trie = self._linked.trie
         rows: list[tuple[Concrete, Hashable, Hashable]] = []
         for endpoint in sorted(self._linked.by_leaf[leaf].endpoints):
@@ -77,8 +77,8 @@ class LeafSplitter:
     def _known(self, leaf: str) -> set[str]:
         """Return the variables that are known at all moments of a leaf.
 
-        Who asks another one loses the moments at which it is unknown, and their steps: a bound
-        would hold since nobody looks any more.
+        A split on another one loses the moments at which it is unknown, and their steps: a bound
+        would then hold only because those steps are missing.
         """
         trie = self._linked.trie
         states = [trie.state[endpoint] for endpoint in self._linked.by_leaf[leaf].endpoints]

@@ -131,7 +131,7 @@ class LinkedAbstraction:
 
     @property
     def tree(self) -> Node:
-        """The tree as it is now, built anew; of any depth."""
+        """The tree as it is now, built each time; of any depth."""
         built: dict[int, Node] = {}
         # Nodes stand behind the one that was split into them.
         for number in reversed(range(len(self._nodes))):

@@ -50,8 +50,8 @@ class MarkovTest(NamedTuple):
         if not self.violated:
             return ""
         return (
-            "what comes next depends on what came before: add a predicate that tells the cases "
-            "apart, or set `history: 2`"
+            "what comes next depends on what came before: add a predicate that separates the "
+            "cases, or set `history: 2`"
         )
 
 

@@ -31,7 +31,7 @@ class ObservedTick(NamedTuple):
     action : str or None
         What was done then; None if it is not known.
     problem : str
-        Why the action could not be had, if that is so.
+        Why the action is unknown; empty if it is known.
     """
 
     snapshot: Snapshot

@@ -181,7 +181,7 @@ def learn(
         Who reads the recordings; this process by default. What is learned does not depend on it.
     enough : callable, optional
         Asked after each recording, in the given order, which share of the data that are needed
-        the model has. From 1 on, no further recording counts, whoever reads them.
+        the model has. From 1 on, no further recording counts, in any executor.
     allow_missing : bool
         Go on without topics that a recording lacks; their signals are unknown, as live.
     keep : callable, optional
@@ -189,12 +189,12 @@ def learn(
         `repr` say all that it depends on.
     watch : callable, optional
         Makes the watcher of each recording, given its abstraction; the model then keeps the counts
-        of recordings apart.
+        separately for each recording.
     copies : Copies, optional
         What is done about recordings that hold the same data; they are an error by default.
     store : ShardStore, optional
         Where shards are kept: a recording whose shard is there is not read.
-    apart : bool
+    per_recording : bool
         Keep the counts of each recording in its report. Without them, memory hardly grows with
         the number of recordings (`RecordingReport.summed`).
     grouping : Grouping, optional
@@ -255,12 +255,12 @@ class Sum:
         return self._total.vocabulary
 
     def add(self, report: RecordingReport, *, per_recording: bool = True) -> None:
-        """Add what a recording gave, and keep its counts apart if that is wanted.
+        """Add what a recording gave, and keep its own counts if that is wanted.
 
         Raises
         ------
         ValueError
-            If its counts were added up before, and not kept apart.
+            If its counts were added up before, and not kept.
         """
         if not report.whole:
             raise ValueError(

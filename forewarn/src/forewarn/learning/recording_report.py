@@ -68,9 +68,9 @@ class RecordingReport:
     stale : Counter
         Ticks at which each signal was unknown because it was old or absent.
     failures : Counter
-        Reasons why values could not be had, with the number of ticks.
+        Reasons why values are unknown, with the number of ticks.
     watched : ObservedOutcomes or None
-        What followed its moments, if somebody watched.
+        What followed its moments, if outcomes were observed.
     whole : bool
         Whether all its counts are here; not once they were added up (`summed`).
     group : str

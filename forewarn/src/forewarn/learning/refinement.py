@@ -6,7 +6,7 @@ runs go on that did there what the policy says for its leaf. What arrives at the
 where no run did so, the rest is lost. If the evidence alone breaks the bound, the counterexample is
 real. Otherwise the process promises more than the runs show, and the difference is the sum, over
 the endpoints that are reached, of what their leaf promises above what follows there. The leaf
-with the largest part is split by what tells apart how its states go on, unless the split predicts
+with the largest part is split by what best predicts the next states, unless the split predicts
 held-out runs no better.
 """
 
@@ -106,7 +106,7 @@ class Refiner:
     ) -> Refined:
         """Split leaves until the bound holds, is really broken, or nothing helps.
 
-        `told` hears after each split how many there were, and what the process says now.
+        `progress` gets after each split how many there were, and what the process says now.
         """
         rounds: list[Round] = []
         rejected: list[tuple[str, str]] = []

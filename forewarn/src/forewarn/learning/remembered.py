@@ -1,4 +1,4 @@
-"""What a live session has seen, kept in bounded memory: from it a tree can be grown anew."""
+"""Moments of a live session, kept in bounded memory, from which a tree can be grown again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Moment(NamedTuple):
 class RememberedRuns:
     """The source signals of the newest moments, as runs in a trie.
 
-    `observe` only puts a moment into a queue, for whoever evaluates ticks has no time; all else is
+    `observe` only puts a moment into a queue, because the ticks have no time; all else is
     done by `write`, which one other thread may call at a time.
 
     Parameters

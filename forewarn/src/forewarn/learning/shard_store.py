@@ -1,7 +1,7 @@
 """Where shards are kept: a folder, or an object store.
 
-A shard is written once, as a whole: the address says all that it depends on, so whoever writes it
-again writes the same. What a killed process leaves is a draft that nobody reads.
+A shard is written once, as a whole: the address says all that it depends on, so writing it
+again gives the same. A killed process leaves a draft that is never read.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ShardStore:
 
 
 def _content(path: Path) -> bytes:
-    """Return what a shard holds; of a longer file only as much as tells that it is none."""
+    """Return the bytes of a shard; of a longer file only enough to see that it is no shard."""
     if isinstance(path, RemotePath):
         return path.read_bytes()
     with open_plain(path) as file:

@@ -315,7 +315,7 @@ def choose_size(
     """Choose the number of leaves by cross-validation over whole traces.
 
     The smallest tree counts whose loss is within one standard error of the least (Breiman's
-    rule). A trace is never both learned from and predicted. `told` hears how many parts were
+    rule). A trace is never both learned from and predicted. `progress` gets how many parts were
     predicted, and of how many.
 
     Returns

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from forewarn.signals.clock import Clock
 
 LASTING = 50
-"""Alerts that the next life of a monitor is told of: the newest that nobody has acknowledged."""
+"""Alerts that the next life of a monitor gets: the newest unacknowledged ones."""
 LONGEST = 1000
-"""Characters of a text that it is told."""
+"""Characters of a text that it gets."""
 
 
 class Alert(NamedTuple):
@@ -48,12 +48,12 @@ class Alert(NamedTuple):
 
     @property
     def acknowledged(self) -> bool:
-        """Tell whether somebody has taken note of it; the clock may have stood at 0 then."""
+        """Tell whether it is acknowledged; the clock may have stood at 0 then."""
         return bool(self.acknowledged_by)
 
     @property
     def unacknowledged(self) -> bool:
-        """Tell whether it has asked for something and nobody has taken note."""
+        """Tell whether it has asked for something and is not acknowledged."""
         return bool(self.acted_ns) and not self.acknowledged
 
 
@@ -137,7 +137,7 @@ class Alerts:
             if not level:
                 changed |= self._end(row.property, time_ns, self._why(row))
                 continue
-            if cause := self._commands.get(row.property):  # it alerts anew, and at once
+            if cause := self._commands.get(row.property):  # it alerts again, and at once
                 self._end(row.property, time_ns, cause)
             if row.property not in self._open:
                 self._begin(row, time_ns, reason_of(row, clock))
@@ -195,7 +195,7 @@ class Alerts:
         time_ns : int
             The first tick.
         lost : str
-            Why they are over, as nobody knows where they stood; empty if they go on.
+            Why they are over, where their state is not known; empty if they go on.
         """
         waiting = [
             alert
@@ -212,7 +212,7 @@ class Alerts:
         """Remember what an operator did: it is why alerts end at the next tick."""
         if not isinstance(event, Release | Mute | Reset):
             return
-        who = "" if isinstance(event, Reset) else f" by {event.requester or 'somebody'}"
+        who = "" if isinstance(event, Reset) else f" by {event.requester or 'no name given'}"
         why = "" if isinstance(event, Reset) or not event.reason else f": {event.reason}"
         done = {Release: "released", Mute: "muted", Reset: "reset"}[type(event)]
         self._commands.update(dict.fromkeys(event.properties, f"{done}{who}{why}"))
@@ -224,7 +224,7 @@ class Alerts:
     def acknowledge(
         self, numbers: Collection[int], by: str, note: str, time_ns: int
     ) -> tuple[int, ...]:
-        """Take note of alerts (none named: all), and return the numbers of those that nobody had.
+        """Acknowledge alerts (none named: all), and return the numbers of those that were not yet.
 
         Raises
         ------
@@ -233,7 +233,7 @@ class Alerts:
         """
         unknown = [number for number in numbers if number not in self.all]
         if unknown:
-            listed = ", ".join(map(str, self.all)) or "there is none"
+            listed = ", ".join(map(str, self.all)) or "no alert"
             raise ConfigError(f"there is no alert {unknown[0]}", key="alerts", accepted=listed)
         named = dict.fromkeys(numbers or self.all)
         chosen = tuple(number for number in named if not self.all[number].acknowledged)
@@ -245,7 +245,7 @@ class Alerts:
 
     @property
     def unacknowledged(self) -> tuple[Alert, ...]:
-        """Alerts that asked for something and that nobody has taken note of, the oldest first."""
+        """Alerts that asked for something and are not acknowledged, the oldest first."""
         return tuple(alert for alert in self.all.values() if alert.unacknowledged)
 
     def _begin(self, row: RiskRow, time_ns: int, reason: str) -> None:

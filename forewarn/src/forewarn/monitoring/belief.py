@@ -281,7 +281,7 @@ def _certain(
 
 
 def _anew(filter_: Filter, belief: Belief, branches: Sequence[int], readings: Readings) -> Floats:
-    """Return where a belief begins anew: the branches as probable as before, any state."""
+    """Return a belief that starts again: the branches as probable as before, any state."""
     place = {branch: i for i, branch in enumerate(branches)}
     share = np.zeros(len(branches))
     for _, branch, probability in belief:

@@ -106,7 +106,7 @@ def live_automaton(automaton: Automaton, vocabulary: StateSpace) -> LiveAutomato
     violated = -1 if automaton.violated is None else automaton.violated
     named = bool((labels != ENDED).any())
     over = n if named else initial
-    # Whoever waits, or is between episodes, reads a letter as if it were the first.
+    # A branch that waits, or is between episodes, reads a letter as if it were the first.
     branches = np.arange(n + named)
     waits = branches == violated
     source = np.where(waits | (branches == over), initial, branches)

@@ -10,7 +10,7 @@ violations are one breach, and count once, until the breach has cleared:
   it is known not to last; and at once where an episode ends, and where the rule is not active.
 - A tick at which this is not known leaves it as it was.
 
-The policy and all figures about violations go by what is said here at each tick.
+The policy and all figures about violations use these breaches at each tick.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Breach(NamedTuple):
     Attributes
     ----------
     quiet : int
-        Ticks since it was last seen to last; those at which nobody knows are left out.
+        Ticks since it was last seen to last, without those at which that is unknown.
     terminal : bool
         A terminal label held at the last tick.
     obliged : bool

@@ -117,7 +117,7 @@ def _filter(
     model: CountModel | None,
     chain: Chain | None,
 ) -> Filter | None:
-    """Return what beliefs are computed with; None if nobody asks, or nothing was learned."""
+    """Return what beliefs are computed with; None without a use for them, or a model."""
     spec = compiled.spec
     asked = spec.observation_error is not None or any(
         p.risk_measure == "expected" for p in spec.properties.values()
@@ -204,7 +204,7 @@ def _property(
 def _notes(
     spec: MonitorSpec, model: CountModel | None, properties: Sequence[CompiledProperty]
 ) -> list[str]:
-    """Return what is to be told: calibrations that nothing uses, then property by property."""
+    """Return notes for the user: calibrations that nothing uses, then property by property."""
     notes: list[str] = []
     if model is not None:
         notes += [

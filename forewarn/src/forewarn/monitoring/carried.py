@@ -3,7 +3,8 @@
 Two things of a session rest on the processor. BLAS and the solvers add in another order, so risk
 tables differ by some 1e-16. And ``exp`` or ``atan2`` of the C library or numpy round otherwise, so
 that a signal may fall on the other side of a threshold; `Abstraction.by_platform` knows which
-conditions that can befall. A replay computes both anew, holds them to the record, and goes on with
+conditions depend on that. A replay computes both itself, compares them with the record, and goes on
+with
 what the record says. All else has the same bits anywhere and must be equal.
 """
 
@@ -49,9 +50,9 @@ class Taken:
     noun : str
         What the record's clock counts: ``tick`` or ``step``.
     tables : int
-        Sets of risk tables; 0 if the record has none and they were solved anew.
+        Sets of risk tables; 0 if the record has none and they were solved here.
     difference : float
-        The largest difference, in probability or relative in time, to those that were solved anew.
+        The largest difference, in probability or relative in time, to those solved here.
     conditions : Counter of str
         Ticks at which a condition is otherwise on this processor.
     """
@@ -172,7 +173,7 @@ class TablePacker:
         self._stored: set[str] = set()
 
     def pack(self, tables: Tables, ready: PackedTables | None = None) -> tuple[str, bytes | None]:
-        """Return the name of these tables, and what is to be stored under it if they are new.
+        """Return the name of these tables, and the bytes to store under it if they are new.
 
         `ready` is what `prepare` gave for them; if others were stored since, it is not used.
         """

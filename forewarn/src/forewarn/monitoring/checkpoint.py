@@ -99,7 +99,7 @@ def parse_properties(monitor: Monitor, data: Iterable[Any]) -> tuple[PropertySta
     properties = []
     for compiled, (branches, latched, policy, *rest) in zip(monitor.properties, data, strict=True):
         known = tuple(int(branch) for branch in branches)
-        belief = _belief(rest[0]) if rest else ()  # memories of earlier versions lack what is told
+        belief = _belief(rest[0]) if rest else ()  # earlier versions kept none
         breach = None
         if rest[1:] and rest[1] is not None:
             quiet, terminal, obliged = rest[1]
@@ -167,7 +167,8 @@ def recall(
         tick = memory["tick"]
         if tick is not None and not watch.session.clock.regular and not memory.get("outdated"):
             raise RecordingError(
-                f"the memory of step {tick}: steps begin anew, nobody knows how many"
+                f"the memory of step {tick}: steps start again, and those in between are not "
+                f"counted"
             )
         if tick is not None and not 0 < first - tick <= oldest:
             raise RecordingError(
@@ -184,7 +185,7 @@ def recall(
         heard = {str(name): int(tick) for name, tick in memory.get("heard", {}).items()}
         reasons = {str(name): str(why) for name, why in memory.get("reasons", {}).items()}
         if memory.get("mode", watch.spec.mode) != watch.spec.mode:
-            # Whoever only observed has asked for nothing: a chain of escalation begins now.
+            # A monitor that only observed has asked for nothing: a chain of escalation begins now.
             heard = dict.fromkeys(watch.names, first)
         known = set(watch.names)
         if len(violations) != len(known) or not mutes.keys() | heard.keys() <= known:
@@ -229,7 +230,7 @@ def outdated(
 ) -> Memory | None:
     """Return what a memory still tells, however old it is: that alerts had not ended.
 
-    Nobody has seen them end. So they go on as after a jump of the clock, and end by their rules;
+    Their end was not seen. So they go on as after a jump of the clock, and end by their rules;
     see `policy.carried_over`. In another monitor file, those go on whose property is still there,
     by its rules: they have lasted as many moments as before. Obligations, counts, mutes and the run
     are forgotten, and alerts that were muted.

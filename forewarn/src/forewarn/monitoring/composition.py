@@ -35,7 +35,7 @@ class Composition(NamedTuple):
     table : float
         Log-odds of the state in the table; infinite where automaton and graph decide.
     pushes : tuple of Push
-        What scores add at the moment; none where a score is unknown, or nobody asked.
+        What scores add at the moment; empty where a score is unknown, or if they are not wanted.
     risk : float
         What comes of it, as it is published.
     calibrated : bool

@@ -68,7 +68,7 @@ def _denial(
     rows: Sequence[RiskRow],
     muted: Collection[str],
 ) -> str:
-    """Return the first reason against any way out; empty if there is none."""
+    """Return the first reason against any way out; empty without one."""
     if muted:
         return f"{', '.join(sorted(muted))} is muted"
     if before is None or verdict.tick != before + 1:

@@ -85,7 +85,7 @@ def estimates_of(
     """Return what each property's risk is made of; None where it is the chain's, unasked.
 
     What the model keeps is taken if it was chosen from the recordings that the model has now, and
-    chosen anew if not: after a merge, say.
+    chosen again if not: after a merge, say.
 
     Raises
     ------

@@ -104,7 +104,7 @@ def evaluate(
     mutes = memory.mutes.at(tick, clock.wall(tick, verdict.time_ns))
     rows = risk_rows(monitor, verdict, violations, mutes.ends)
     act = monitor.spec.mode == "act"
-    # Nobody was asked for anything meanwhile: a chain of escalation begins after the mute.
+    # Nothing was asked for meanwhile: a chain of escalation begins after the mute.
     since = [
         max(prop.alert_since, mutes.heard.get(prop.name, prop.alert_since))
         for prop in verdict.properties

@@ -207,7 +207,7 @@ def reason_of(row: RiskRow, clock: Clock) -> str:
 def _evidence(row: RiskRow, clock: Clock) -> tuple[str, ...]:
     facts = [f"state: {row.state}", f"automaton: {' or '.join(row.automaton_state_names)}"]
     if row.expected_restarted:
-        facts.append("what was read cannot follow by the model: the belief begins anew")
+        facts.append("the model cannot explain the readings: the belief starts again")
     for name, age in zip(row.stale_signals, row.stale_ages, strict=True):
         facts.append(
             f"{name} never arrived"

@@ -168,7 +168,7 @@ class LiveSession:
             The first tick by the new clock.
         """
         before = self.session.state
-        # Before the first tick by a clock, what went before is told by where that tick would lie.
+        # Before the first tick by a clock, that tick decides what counts as before.
         shift = first - (before.first if before.tick is None else before.tick + 1)
         self.mutes = self.mutes.restarted(self._now(), shift)
         self.session.reset()
@@ -255,7 +255,7 @@ class LiveSession:
     def release(self, names: Iterable[str]) -> tuple[str, ...]:
         """End the alerts of some properties (none named: all) by hand; return those that had one.
 
-        They alert again as soon as their figures ask for it anew, after their cool-down; a state
+        They alert again as soon as their figures ask for it, after their cool-down; a state
         unknown to the model asks for nothing more while it lasts.
 
         Raises

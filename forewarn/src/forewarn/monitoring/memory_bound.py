@@ -1,6 +1,6 @@
 """What a monitor will keep in memory at most while it runs, part by part: pure.
 
-Only what grows with what happens is told here. The interpreter with its libraries and the model
+Only what grows with what happens is counted here. The interpreter with its libraries and the model
 are there from the beginning, and of each topic one or two messages, as large as they come.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # `validate` has no need of what solves
     from forewarn.states.abstraction import Abstraction
 
 MOST_ALERTS = 200
-"""Alerts that are kept; the oldest that are over go first, those that somebody knows of before."""
+"""Alerts that are kept; the oldest that are over go first, acknowledged ones before others."""
 MOST_COUNTED = 200_000
 """Different transitions, with those of two steps and of actions, that a session counts."""
 
@@ -71,7 +71,7 @@ def growing_parts(
     abstraction : Abstraction
         Its signals and states.
     monitor : Monitor, optional
-        The monitor with its model; without it, nothing is told of risk tables.
+        The monitor with its model; without it, risk tables are left out.
     """
     return tuple(_parts(spec, abstraction, monitor))
 

@@ -133,7 +133,8 @@ def decide(
     figure : float
         Risk, or its upper bound, in [0, 1]; NaN where there is none.
     out_of_model : bool
-        The present state is unknown to the model; a figure that is none the less known is by the
+        The present state is unknown to the model; a figure that is known none the less comes from
+        the
         property's scores.
     held : bool
         The present alert does not end, whatever the figure is.
@@ -204,9 +205,9 @@ def release(rules: Rules, state: PolicyState, tick: int) -> PolicyState:
 
 
 def carried_over(rules: Rules, state: PolicyState, shift: int) -> PolicyState:
-    """Return where a policy stands on another clock: an alert goes on, for nobody saw it end.
+    """Return the policy on another clock: an alert goes on, because its end was not seen.
 
-    It has lasted as long as before. All counts of consecutive ticks begin anew. Where a state that
+    It has lasted as long as before. All counts of consecutive ticks start again. Where a state that
     the model does not know had led to a limit, the property acts: no state has been seen since.
 
     Parameters

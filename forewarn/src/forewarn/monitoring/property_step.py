@@ -56,7 +56,7 @@ class PropertyState(NamedTuple):
     policy : PolicyState
         Alert level and counters.
     belief : Belief
-        How probable each product state is; empty if nobody asks.
+        How probable each product state is; empty if beliefs are not computed.
     breach : Breach or None
         A breach that has not cleared.
     """
@@ -78,7 +78,7 @@ class TickInputs(NamedTuple):
     row : int or None
         Its row in the tables, where the model has it.
     action : str or None
-        What is being done, where it is known and somebody asks.
+        What is being done, where it is known and used.
     values : sequence
         Values of all signals in slot order; None where unknown.
     suspended : bool
@@ -158,7 +158,7 @@ def judge(
 def inactive(
     compiled: CompiledProperty, fresh: PropertyState, moment: TickInputs
 ) -> tuple[PropertyState, PropertyVerdict]:
-    """Return what a tick comes to at which monitoring is not active: the property starts anew."""
+    """Return the outcome of a tick at which monitoring is not active: the property starts again."""
     start, missed = (compiled.automaton.initial,), compiled.name in moment.missed
     nothing = Step(start, start, False, PropertyStatus.INACTIVE, False, missed)
     return fresh, _verdict(compiled, fresh, nothing, PropertyStatus.INACTIVE, NO_RISK)
@@ -252,8 +252,8 @@ def _shown(
         compiled.announced.risk_measure
     ]
     if risk is NO_RISK:
-        # Without a model only a violation raises an alert, so its end must release it. But nobody
-        # is let go because a sensor is silent.
+        # Without a model only a violation raises an alert, so its end must release it. But a
+        # silent sensor must not let the robot go.
         return Shown(NAN if status is UNKNOWN else 0.0, False)
     if risk is NOT_JUDGED:
         figure = NAN  # its upper bound of 1 must not alert either

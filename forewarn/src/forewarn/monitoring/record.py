@@ -83,7 +83,7 @@ class Names(NamedTuple):
 
     @property
     def anomaly(self) -> str:
-        """Topic of what is said of runs that may be unlike normal ones."""
+        """Topic of runs that may be unlike normal ones."""
         return f"{self.node}/output/anomaly"
 
     @classmethod
@@ -161,7 +161,7 @@ class RecordWriter:
         return self._writer.path
 
     def message(self, topic: str, arrival_ns: int, payload: bytes) -> None:
-        """Append a message that was consumed, at the time that the session was told."""
+        """Append a message that was consumed, at the time that the session got it."""
         self._write(topic, arrival_ns + self._shift_ns, payload)
 
     def risk(

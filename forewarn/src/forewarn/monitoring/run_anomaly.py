@@ -1,7 +1,6 @@
-"""What is said of the present run at each tick, and what says it: the wing `anomalies`.
+"""The anomaly of the present run at each tick, as a part of the verdict.
 
-A monitor whose file has the section ``anomaly`` has a detector. It is made by the wing, and what it
-says is a part of the verdict.
+A monitor whose file has the section ``anomaly`` has a detector, which the wing `anomalies` makes.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ NAN = math.nan
 
 
 class RunVerdict(IntEnum):
-    """What is said of the present run."""
+    """The verdict about the present run."""
 
     NOT_JUDGED = 0
     NORMAL = 1
@@ -67,7 +66,7 @@ NO_STEP = SurprisingStep()
 
 
 def in_words(row: AnomalyRow) -> str:
-    """Return what is said of a run, in one sentence for people."""
+    """Return the anomaly of a run in one sentence for people."""
     worst = row.worst
     if row.verdict == RunVerdict.NOT_JUDGED:
         return f"run {row.run}: no transition between known states yet"

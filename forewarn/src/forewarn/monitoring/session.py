@@ -68,7 +68,7 @@ class Session:
         return self.feed.moments.last_due(now_ns)
 
     def snapshot(self, tick: int) -> Snapshot:
-        """Return all source signals at a tick, with what is done then if somebody asks."""
+        """Return all source signals at a tick, with the action then if it is used."""
         return self._acted(self.feed.snapshot(tick))
 
     def blocks(self, ticks: Iterable[range]) -> Iterator[list[Snapshot]]:

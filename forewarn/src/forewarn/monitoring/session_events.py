@@ -1,6 +1,6 @@
 """Events: what changes a session beside messages and ticks. Each kind has its own type.
 
-An event travels as a JSON text, on the node's topic of events and in its records. Whoever handles
+An event travels as a JSON text, on the node's topic of events and in its records. A reader of
 events matches by type and ends with `unhandled`; mypy then names every place that a new kind of
 event is missing from.
 """
@@ -196,7 +196,7 @@ class GoalDecided:
 
 @dataclass(frozen=True)
 class UnknownEvent:
-    """An event of a kind, or with fields, that this version does not know: kept as told."""
+    """An event of a kind, or with fields, that this version does not know: kept as it came."""
 
     fields_given: Mapping[str, Any]
 

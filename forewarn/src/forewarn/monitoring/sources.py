@@ -212,7 +212,7 @@ def account(
 def _source_text(source: Source, clock: Clock) -> str:
     where = f"from {', '.join(source.arguments)}" if source.arguments else "by name"
     if source.topic:
-        nodes = ", ".join(source.publishers) or "nobody publishes it"
+        nodes = ", ".join(source.publishers) or "no node publishes it"
         where = f"{source.topic}, {nodes}"
     if source.age == math.inf:
         return f"{source.signal} never came ({where})"

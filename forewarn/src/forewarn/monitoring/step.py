@@ -221,7 +221,7 @@ class Monitor:
         return identical(before.properties, after.properties)
 
     def _done(self, snapshot: Snapshot, values: Sequence[Any]) -> tuple[str | None, str]:
-        """Return what is being done, if anybody asks, and why it cannot be told."""
+        """Return what is being done, if it is used, and why it is unknown."""
         if not self.asks_what_is_done:
             return None, ""
         if self.abstraction.action is None:

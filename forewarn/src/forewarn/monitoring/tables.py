@@ -106,7 +106,7 @@ class LoadedModel:
         return found
 
     def _is_complete(self, observation: Observed) -> bool:
-        """Look for an admissible state that agrees and is none of the model's."""
+        """Look for an admissible state that agrees and is not in the model."""
         candidates = self.vocabulary.candidates(observation)
         if candidates is None:
             return False
@@ -157,7 +157,7 @@ class CompiledProperty:
     estimate : Estimate or None
         What `table` is made of; None if it is the chain's, unasked.
     hold_while : Condition or None
-        An intervention does not end while it holds; None without one, or if nobody is asked to act.
+        An intervention does not end while it holds; None without one, or in mode observe.
     """
 
     name: str

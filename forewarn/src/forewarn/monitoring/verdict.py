@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PropertyStatus(IntEnum):
-    """The status of a property that is certain, apart from any probability."""
+    """The certain status of a property, without any probability."""
 
     UNKNOWN = 0
     SATISFIED_SO_FAR = 1
@@ -52,7 +52,7 @@ class ExpectedFigure(NamedTuple):
         Share of the belief, in [0, 1], that the next moment does not start from: more than it can
         hold. NaN where the figure is not asked for.
     restarted : bool
-        What was read cannot be by the chain: the belief about the state begins anew.
+        The chain cannot explain the readings: the belief about the state starts again.
     """
 
     probability: float
@@ -156,7 +156,7 @@ class Verdict(NamedTuple):
     values : sequence
         Values of all signals in the abstraction's order; None where unknown.
     anomaly : AnomalyRow or None
-        What is said of the present run; None if the monitor file does not ask.
+        The anomaly of the present run; None if the monitor file does not ask for it.
     repeats : int
         So many ticks follow that come to the same, but for their time and the ages of `stale`.
     """

@@ -45,7 +45,7 @@ class BagRecording(Recording):
     cleanup : callable, optional
         Called when the recording is closed.
     custom : mapping of str to str, optional
-        What whoever recorded it has written beside the files (rosbag2's ``custom_data``).
+        Texts that the recorder has written beside the files (rosbag2's ``custom_data``).
     copies : mapping of Path to Path, optional
         Copies on this machine of remote files, which tell their digests.
     """

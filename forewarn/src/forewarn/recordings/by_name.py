@@ -43,9 +43,9 @@ def samples_of(
         The topics that signals are read from.
     by_name : bool
         Whether signals come by name at all.
-    apart : callable, optional
-        Called where a node's record says that the session began anew, or that all `properties` were
-        reset: what comes after does not follow from what came before.
+    on_reset : callable, optional
+        Called where a node's record says that the session started again, or that all `properties`
+        were reset: what comes after does not follow from what came before.
     properties : collection of str
         Names of all properties of the monitor file.
     """

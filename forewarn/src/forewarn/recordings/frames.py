@@ -133,7 +133,7 @@ class FrameTrace(JsonTrace):
 
 @lru_cache(maxsize=4)
 def _frames(path: Path, changed_ns: int, size: int) -> _Frames | None:
-    """Return the frames of a document, read once; None if it is none."""
+    """Return the frames of a document, read once; None if it holds none."""
     del changed_ns, size
     try:
         with open_text(path) as file:

@@ -128,7 +128,7 @@ def grouping(keys: str, source: str | None = None) -> Grouping:
     Raises
     ------
     InputError
-        If a name is none, or the table or the pattern cannot be used.
+        If a name is no key, or the table or the pattern cannot be used.
     """
     names = tuple(name.strip() for name in keys.split(","))
     for name in names:

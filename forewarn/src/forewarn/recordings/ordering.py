@@ -96,7 +96,7 @@ def in_time_order(
     load : callable
         Returns the rows of a segment, sorted by time.
     late : callable
-        Told the number of rows that had to be dropped because they are older than the range
+        Called with the number of rows that had to be dropped because they are older than the range
         that their segment declares, when later ones had been handed out already.
     """
     pending: list[tuple[int, list[Row]]] = []

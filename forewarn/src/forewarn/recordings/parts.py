@@ -73,7 +73,7 @@ def moment(text: str) -> str:
 
 
 def divided(path: Path) -> tuple[Path, Part] | None:
-    """Return the recording and the part that a path is the address of; None if it is none."""
+    """Return the recording and the part that a path addresses; None if it addresses none."""
     name, mark, rest = path.name.rpartition(MARK)
     begin, dots, end = rest.partition("..")
     if not mark or not dots or not name or path.exists():

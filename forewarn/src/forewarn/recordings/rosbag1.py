@@ -306,7 +306,7 @@ class DamagedRosbag1File(Storage):
         self._chunks.append((segment, spans))
 
     def _unpack(self, segment: Segment) -> bytes:
-        """Return the records in a chunk; raises ValueError if there is nothing to be had."""
+        """Return the records in a chunk; raises ValueError if they cannot be read."""
         self._file.seek(segment.offset)
         stored = self._file.read(segment.length)
         compression = self._compressions[segment.offset]

@@ -220,7 +220,7 @@ def _read_metadata(folder: Path) -> Metadata:
 
 
 def _check_formats(table: Mapping[str, Any], path: Path) -> None:
-    """Refuse storages and compressions that nobody here can read."""
+    """Refuse storages and compressions for which there is no reader here."""
     storage = table.get("storage_identifier")
     if storage not in ("mcap", "sqlite3"):
         raise RecordingError(

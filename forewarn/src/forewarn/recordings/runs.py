@@ -63,7 +63,7 @@ class TraceRun(JsonTrace):
 
 
 def open_run(path: Path, opener: Opener) -> TraceRun | None:
-    """Open the run that a path is the address of; None if it is none."""
+    """Open the run that a path addresses; None if it addresses none."""
     name, mark, rest = path.name.partition(MARK)
     key, equals, run = rest.partition("=")
     if not mark or not equals or path.exists():
@@ -97,7 +97,7 @@ def find_runs(path: Path, key: str, opener: Opener) -> list[Path]:
 def _runs(
     path: Path, key: str, opener: Opener, changed_ns: int, size: int
 ) -> tuple[JsonTrace, dict[str, _Run]]:
-    """Return a trace and its runs, read once for all of them; what changes the file is told."""
+    """Return a trace and its runs, read once for all of them; key: what changes with the file."""
     del changed_ns, size
     trace = opener(path)
     runs: dict[str, _Run] = {}

@@ -35,7 +35,7 @@ class Topics(Mapping[str, TopicInfo]):
     channels : sequence of Channel
         All channels of all files.
     warn : callable
-        Told what was worked around.
+        Called with what was worked around.
     """
 
     def __init__(self, channels: Sequence[Channel], warn: Callable[[str], None]) -> None:

@@ -55,7 +55,7 @@ Parsed = TypeVar("Parsed")
 def is_trace(path: Path, head: bytes) -> bool:
     """Tell by its name or its first line whether a file is a trace.
 
-    JSON whose first object goes on over several lines is none: reports, events, models.
+    JSON whose first object goes on over several lines is no trace: reports, events, models.
     """
     line, complete, _ = head.removeprefix(BOM).lstrip().partition(b"\n")
     begun = line.startswith(b"{") and (line.rstrip().endswith(b"}") or not complete)
@@ -156,7 +156,7 @@ def text_lines(
 ) -> Iterator[tuple[int, str]]:
     """Yield the number and the text of each line of a file that is not empty.
 
-    `warn` is told of a file that is cut short; `wrong` makes the error of a line that cannot be
+    `warn` is called for a file that is cut short; `wrong` makes the error of a line that cannot be
     read.
     """
     number = 0

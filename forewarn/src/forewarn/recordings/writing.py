@@ -109,7 +109,7 @@ class RecordingWriter(AbstractContextManager["RecordingWriter"]):
             Topic name, and type name as in ``nav_msgs/msg/Odometry``.
         definition : str or bytes
             Complete message definition, those of nested types included. Bytes where the language
-            is none of text: a FileDescriptorSet for ``protobuf``.
+            is not textual: a FileDescriptorSet for ``protobuf``.
         time_ns : int
             Log time.
         data : bytes or memoryview

@@ -11,8 +11,8 @@ from forewarn.reports.page import assembled, label, part, plot
 from forewarn.reports.palette import SERIES, axis, base_layout
 
 LEAD = (
-    "Of the moments before a violation, how many are told (recall), and how many of those told are "
-    "right (precision). A curve further up and to the right is better."
+    "Of the moments before a violation, the share with a warning (recall), and the share of "
+    "warnings that are right (precision). A curve further up and to the right is better."
 )
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 """Curves differ in dashes as well as in colour."""
@@ -39,7 +39,7 @@ def _figure(contenders: Sequence[Contender]) -> dict[str, Any]:
                 "mode": "lines",
                 "name": label(contender.name),
                 # From recall 0 on, and the precision of a step up to its recall: the area is the
-                # one that is told.
+                # one that is printed.
                 "x": [0.0, *map(float, found.recall)],
                 "y": [float(each) for each in (*found.precision[:1], *found.precision)],
                 "line": {"shape": "vh", "color": colour, "dash": dash, "width": 1.8},

@@ -29,8 +29,8 @@ LOSSES = (
 )
 ROUNDS = (
     "The policy that breaks the bound is played in the recorded runs. What the process promises "
-    "and the runs do not show is lost at some leaf: that one is split by what tells apart how its "
-    "moments go on, if the split predicts held-out runs better. The bounds are not sound: the runs "
+    "and the runs do not show is lost at some leaf. That leaf is split by what best predicts its "
+    "next moments, if the split predicts held-out runs better. The bounds are not sound: the runs "
     "that are counted also made the tree."
 )
 WAYS = (
@@ -83,7 +83,7 @@ def tree_page(grown: Grown, sizes: Sequence[Size], kind: str, subtitle: str) -> 
 
 def _splits(grown: Grown) -> str:
     if not grown.splits:
-        return absent("Nothing tells the classes apart.")
+        return absent("No condition separates the classes.")
     rows = [
         [
             str(number),

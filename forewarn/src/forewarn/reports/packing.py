@@ -1,4 +1,4 @@
-"""Columns of a long run as short texts that the page's script takes apart again.
+"""Columns of a long run as short texts that the page's script unpacks.
 
 A column becomes float32, and its bits the differences to the value before; the four bytes of all
 differences lie behind each other, which compresses far better than the values do.

@@ -1,4 +1,4 @@
-"""Colours and axes that all pictures share; told apart by those who do not see red or green."""
+"""Colours and axes that all pictures share; colour-blind readers can distinguish them."""
 
 from __future__ import annotations
 

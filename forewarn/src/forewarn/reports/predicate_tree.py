@@ -26,7 +26,7 @@ class LeafNote(NamedTuple):
     classes : tuple of (str, int)
         How many of them were of each class, the most frequent first; empty without classes.
     remark : str
-        What else is said of it.
+        Another remark about it.
     """
 
     number: int

@@ -130,7 +130,7 @@ def in_words(name: str) -> str:
 
 
 def state_cell(name: str) -> str:
-    """Return a state in words, as HTML; its exact name shows where somebody points at it."""
+    """Return a state in words, as HTML; its exact name shows under the mouse."""
     return f'<span title="{escape(name)}">{escape(in_words(name))}</span>'
 
 

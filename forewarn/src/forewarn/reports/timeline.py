@@ -2,7 +2,7 @@
 
 Long columns travel whole and packed; the script draws, for whatever part is in view, the least and
 the greatest value behind each pixel. So a peak of one tick shows in a view of two hours, and its
-surroundings when somebody zooms in.
+surroundings when a reader zooms in.
 """
 
 from __future__ import annotations

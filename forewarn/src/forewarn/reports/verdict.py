@@ -19,7 +19,7 @@ from forewarn.reports.page import absent, escape, section, table
 
 LISTED = 8
 WORST = (
-    "Violations that nobody foresaw come first, then those foreseen latest, then false alarms by "
+    "Missed violations come first, then those foreseen latest, then false alarms by "
     "their risk. A click on a time shows the moment in the picture."
 )
 

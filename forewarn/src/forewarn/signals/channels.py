@@ -137,7 +137,7 @@ class Topic:
         Reads the time that counts; None for the arrival.
     conditions : callable or None
         Gives the value of each condition by which signals choose messages.
-    apart : bool
+    stamps_differ : bool
         It has been noted that stamps are far from arrivals.
     """
 
@@ -153,7 +153,7 @@ class Topic:
         try:
             found = self.conditions(payload)
         except DecodeError:
-            # Nobody knows which one it was for; it stays in line so that decoding reports it.
+            # It is not known which channel it is for; it stays in line so that decoding reports it.
             return self.channels
         return [c for c in self.channels if c.condition is None or _holds(found[c.condition])]
 
@@ -174,7 +174,7 @@ def build_topics(
     Parameters
     ----------
     notes : list of str
-        What is to be known about it is added there.
+        Remarks about it are added there.
     stamped : bool
         Messages count from their header stamp.
 

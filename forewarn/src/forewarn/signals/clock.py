@@ -1,4 +1,4 @@
-"""Clocks: what a moment of the monitor is, how long durations are, and how both are said.
+"""Clocks: what a moment of the monitor is, how long durations are, and how both are printed.
 
 A clock is a value. Its moments have whole numbers, and lie on an axis in nanoseconds of which one
 unit of duration (a second, a step) is 1e9: so ages, bounds and timeouts are computed alike for all
@@ -81,7 +81,7 @@ class Clock(Protocol):
         """Return the first moment at or after a place on the axis."""
 
     def since(self, now_ns: int, age_ns: int) -> int:
-        """Return the time at which a value came that has this age; 0 where nobody knows."""
+        """Return the time at which a value came that has this age; 0 where that is unknown."""
 
     def ticks(self, duration: float) -> int:
         """Return the whole moments within a duration, as upper bounds count them."""
@@ -129,7 +129,7 @@ class Moments(Protocol):
         """Return the newest moment that may be evaluated at `now_ns`."""
 
     def due_ns(self, moment: int) -> int | None:
-        """Return when a moment may be evaluated; None if nobody knows yet."""
+        """Return when a moment may be evaluated; None if that is not known yet."""
 
     def stamp_ns(self, moment: int) -> int:
         """Return the time of a moment."""

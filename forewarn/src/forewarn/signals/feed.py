@@ -193,7 +193,7 @@ class Feed:
         for channel in known.meant(payload):
             if refused is None:
                 self._enqueue(channel, time_ns, moment, payload)
-            else:  # it comes after the last one, and nobody knows what it counts from
+            else:  # it comes after the last one, but its own time is unknown
                 last = time_ns if channel.newest_ns == NEVER else channel.newest_ns
                 self._enqueue(channel, time_ns, last, refused)
 

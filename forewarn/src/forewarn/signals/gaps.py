@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from forewarn.signals.clock import NANOSECONDS, Payload, Samples
 
 LONG_GAP_NS = 600 * NANOSECONDS
-"""A time without any message that is told."""
+"""The shortest time without any message that is reported."""
 
 
 def telling_gaps(samples: Samples, notes: list[str]) -> Iterator[tuple[int, str, Payload]]:

@@ -25,7 +25,7 @@ class StaleSignal(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A value that could not be had although its message arrived."""
+    """A value that is unknown although its message arrived."""
 
     where: str
     reason: str

@@ -15,7 +15,7 @@ from forewarn.signals.clock import NANOSECONDS, Payload, two_times
 STAMPS = ("header.stamp", "stamp")
 SECONDS = "header.timestamp_sec"  # Apollo: apollo.common.Header
 APART_NS = 60 * NANOSECONDS
-"""Stamp and arrival that are further apart are worth a word."""
+"""The least difference between stamp and arrival that is reported."""
 AHEAD_NS = NANOSECONDS
 """Clocks are not quite alike: by so much a stamp may lie ahead of the arrival."""
 
@@ -41,7 +41,7 @@ def clock_gap(stamp_ns: int, arrival_ns: int) -> str:
     if abs(gap_ns) <= APART_NS:
         return ""
     if stamp_ns == 0:
-        return "its stamps are 0, as if nobody sets them (accepted: timestamp_source: arrival)"
+        return "its stamps are 0, as if the driver sets none (accepted: timestamp_source: arrival)"
     side = "ahead of" if gap_ns > 0 else "behind"
     offset = f"its stamps are {abs(gap_ns) / NANOSECONDS:.4g} s {side} its arrivals"
     if not two_times(stamp_ns, arrival_ns):

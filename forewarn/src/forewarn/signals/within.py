@@ -79,7 +79,7 @@ class Within:
 
 
 def note_of_faster_topics(spec: MonitorSpec, rates: Mapping[str, float]) -> str:
-    """Name the topics of which signals leave messages out, without having said so; or nothing.
+    """Name the topics whose signals leave messages out because the file gives no `within`.
 
     Parameters
     ----------

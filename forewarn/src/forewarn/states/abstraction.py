@@ -160,7 +160,7 @@ class Abstraction:
     remembers : bool
         A state also tells of the tick before; see `joined`.
     conditions : dict
-        Key path and expression of all that tells states apart.
+        Key path and expression of all that distinguishes states.
     phases : dict
         The expressions of ``active_when`` and ``intervened_when``, as far as there are any.
     action : DerivedSignal or None
@@ -242,7 +242,7 @@ class Abstraction:
 
     @cached_property
     def deciding(self) -> frozenset[str]:
-        """Signals that tell states apart, without those that they are derived from."""
+        """Signals that distinguish states, without those that they are derived from."""
         names = {name for condition in self.conditions.values() for name in condition.names}
         return frozenset(names & {*self.signals})
 
@@ -383,7 +383,7 @@ class Abstraction:
         return Past(tick, self.vocabulary.nothing_known, self._forgotten)
 
     def done(self, values: Sequence[Any]) -> tuple[str | None, str]:
-        """Return the name of what is done, None if unknown, and why it could not be had."""
+        """Return the name of the action, None if unknown, and why it is unknown."""
         if self.action is None:
             return None, ""
         arguments = [values[slot] for slot in self.action.arguments]

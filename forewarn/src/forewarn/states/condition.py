@@ -65,7 +65,7 @@ class Condition:
         return None, f"{self.text} is unknown: {why}"
 
     def denial(self, values: Sequence[Any]) -> str:
-        """Return why it cannot be said to hold; empty if it holds."""
+        """Return why it does not hold; empty if it holds."""
         holds, why = self.truth(values)
         return why if holds is None else "" if holds else f"{self.text} is false"
 
@@ -106,7 +106,7 @@ def hold_conditions(spec: MonitorSpec, abstraction: Abstraction) -> dict[str, Co
     Raises
     ------
     ConfigErrors
-        If an expression is none, or one that another type of processor may decide otherwise.
+        If an expression is no condition, or another type of processor may decide it otherwise.
     """
     found, errors = dict[str, Condition](), list[InputError]()
     for name, section in spec.properties.items():

@@ -29,7 +29,7 @@ def clear_ways(spec: MonitorSpec, abstraction: Abstraction) -> dict[str, Conditi
     Raises
     ------
     ConfigErrors
-        If an expression is none, or rests on signals that may be old.
+        If an expression is no condition, or rests on signals that may be old.
     """
     conditions = {} if spec.escape is None else spec.escape.conditions
     found, errors = dict[str, Condition](), list[InputError]()

@@ -77,7 +77,7 @@ class StateSpace(Protocol):
     kind : str
         Name in `kinds.KINDS`.
     predicates : tuple of str
-        Names that hold or not in a state, apart from terminal labels; formulas may use them.
+        Names that hold or not in a state, without terminal labels; formulas may use them.
     terminals : tuple of str
         Names of the terminal labels, in file order.
     """
@@ -101,7 +101,7 @@ class StateSpace(Protocol):
 
     @property
     def cardinality(self) -> int:
-        """How many states there may be, apart from terminal labels."""
+        """How many states there may be, without terminal labels."""
 
     @property
     def nothing_known(self) -> Any:
@@ -153,7 +153,7 @@ class StateSpace(Protocol):
         }
 
     def truth(self, atom: str, observation: Any) -> bool | None:
-        """Tell whether `atom` holds, a predicate apart from terminal labels; None if unknown."""
+        """Tell whether `atom` holds, a predicate but no terminal label; None if unknown."""
         plain = self.candidates(observation)
         if plain is None:
             return None

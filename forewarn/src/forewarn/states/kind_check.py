@@ -1,4 +1,4 @@
-"""Do conditions fit the kinds of their signals? Told from message types, before any message.
+"""Do conditions fit the kinds of their signals? Decided from message types, before any message.
 
 What is a number, text or an array follows from the definition of each topic's messages, through
 derived signals, to predicates, terminal labels and phases. Where a signal's kind cannot be known
@@ -98,7 +98,7 @@ def _sources(
             try:
                 yield source.name, _field(infer(source.expression, mtype.struct).kind)
             except FieldError:
-                continue  # told by whoever checks the fields of messages
+                continue  # the check of message fields reports it
 
 
 def _conditions(abstraction: Abstraction) -> Iterator[tuple[str, str, Expression]]:

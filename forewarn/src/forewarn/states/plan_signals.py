@@ -56,7 +56,7 @@ def _signals() -> Any:
 def verdicts(
     spec: MonitorSpec, names: Sequence[str], values: Sequence[Value]
 ) -> dict[str, Value | None]:
-    """Return what is said of the newest plan of each signal: a text, or None if there is none.
+    """Return the verdict about the newest plan of each signal: a text, or None without a plan.
 
     Parameters
     ----------

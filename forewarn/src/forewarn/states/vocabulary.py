@@ -121,7 +121,7 @@ class Vocabulary(StateSpace):
 
     @property
     def cardinality(self) -> int:
-        """How many states there may be, apart from terminal labels."""
+        """How many states there may be, without terminal labels."""
         return 1 << len(self.predicates)
 
     @cached_property
@@ -184,7 +184,7 @@ class Vocabulary(StateSpace):
         return letters
 
     def truth(self, atom: str, observation: Observation) -> bool | None:
-        """Tell whether `atom` holds, a predicate apart from terminal labels; None if unknown."""
+        """Tell whether `atom` holds, a predicate but no terminal label; None if unknown."""
         if atom in self.terminals:
             index = self.terminals.index(atom)
             unknown = observation.open_terminals >> index & 1

@@ -76,7 +76,7 @@ class Problem:
 
     @property
     def recordings(self) -> int:
-        """Recordings that were kept apart, those of a group as one."""
+        """Recordings that were counted separately, those of a group as one."""
         return len(self.clusters)
 
     @property
@@ -290,7 +290,7 @@ class Base(Protocol):
         """One of `models.estimates.BASES`."""
 
     def settings(self, problem: Problem) -> tuple[Setting, ...]:
-        """Return what is to be tried, the most cautious first; none if it cannot be had."""
+        """Return the settings to try, the most cautious first; empty if there are none."""
 
     def table(self, sample: Sample, setting: Setting) -> Floats:
         """Return the probability of a violation within the horizon, shape (n, m)."""

@@ -117,7 +117,7 @@ class Scoring:
         return ((None,) * len(self.signals),) * (self.moments + 1)
 
     def advance(self, cell: Cell, value: Any) -> tuple[Any, Cell]:
-        """Take in the row of one moment, None if it could not be had; return score and cell."""
+        """Take in the row of one moment, None if unknown; return score and cell."""
         row = (None,) * len(self.signals) if value is None else value
         window = (*cell[-self.moments :], row) if self.moments else (row,)
         if self.fit is None:

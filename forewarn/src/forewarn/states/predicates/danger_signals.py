@@ -67,7 +67,7 @@ def scorings(
 
 
 def expression_of(scoring: Scoring) -> Expression:
-    """Return what a learned score reads, as an expression that nobody evaluates."""
+    """Return what a learned score reads, as an expression that is never evaluated."""
     names = [ast.Name(name, ast.Load()) for name in scoring.signals]
     text = f"learned_score({', '.join(scoring.signals)})"
     return Expression(text, ast.Tuple([*names], ast.Load()), frozenset(scoring.signals))

@@ -23,7 +23,7 @@ def load_shapes(spec: MonitorSpec, name: str) -> Shapes:
     Raises
     ------
     InputError
-        If the map file cannot be read, or a shape is none.
+        If the map file cannot be read, or a shape is not valid.
     """
     from forewarn.expressions.functions.geometry import Shapes
 

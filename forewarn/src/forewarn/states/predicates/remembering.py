@@ -73,7 +73,7 @@ class Remembering:
         Raises
         ------
         ExpressionError
-            For a window that is none, and for arguments that nobody can follow over time.
+            For a window that is not valid, and for arguments that cannot be followed over time.
         """
         if not expression.remembers:
             return expression

@@ -95,7 +95,7 @@ class TreeSpace(StateSpace):
 
     @property
     def cardinality(self) -> int:
-        """How many states there may be, apart from terminal labels."""
+        """How many states there may be, without terminal labels."""
         return len(self.leaves) << self.width
 
     @cached_property

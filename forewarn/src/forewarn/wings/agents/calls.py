@@ -52,7 +52,7 @@ class Call(NamedTuple):
         Names and texts of the arguments: see `arguments_of`.
     args : str
         The arguments as a JSON object: numbers stay numbers.
-    told : str
+    user_message : str
         What the user said before it, where the run is a chat.
     """
 

@@ -20,7 +20,7 @@ ATTACHED = "attachment://"
 
 
 def log_runs(path: Path) -> list[dict[str, Any]] | None:
-    """Return the runs of a log; None if the file is none.
+    """Return the runs of a log; None if the file is no log.
 
     The file is one JSON document, or one a line. A document over several lines may also be a run.
     """
@@ -118,7 +118,7 @@ def _has_messages(sample: Any) -> bool:
 
 
 def _of_sample(sample: dict[str, Any]) -> dict[str, Any]:
-    """Return a run of Inspect, with what its log keeps apart put in its place."""
+    """Return a run of Inspect, with the attachments of its log put in their places."""
     attached = sample.get("attachments") or {}
     messages = _attached(sample["messages"], attached if isinstance(attached, dict) else {})
     return {**_fields(sample, "messages"), "messages": messages}

@@ -121,11 +121,11 @@ class AgentTrace(JsonTrace):
         yield from self._listed("".join(parts), first[0])
 
     def _of_log(self) -> list[dict[str, Any]] | None:
-        """Return the runs of a framework's log; None if the file is none, or cannot be read."""
+        """Return the runs of a framework's log; None if the file is no log, or cannot be read."""
         try:
             return log_runs(self.path)
         except (ValueError, OSError, EOFError, RecursionError, *UNPACKING):
-            return None  # whoever reads line by line says what is wrong
+            return None  # reading line by line says what is wrong
 
     def _listed(self, text: str, line: int) -> Iterator[tuple[int, Any]]:
         """Yield the elements of a list; where its end is missing, those that are whole."""

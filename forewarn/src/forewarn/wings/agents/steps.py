@@ -19,7 +19,7 @@ KEPT_OUTPUTS = 1_000_000
 """Characters of all outputs, or all inputs, of a run; beyond that the oldest are unknown."""
 
 Note = Callable[[str], None]
-"""Is told what was left out."""
+"""Called with what was left out."""
 
 
 def unheard(text: str) -> None:
@@ -126,7 +126,7 @@ class Progress(NamedTuple):
         failed : bool
             Whether the call failed.
         note : callable
-            Is told what was left out.
+            Called with what was left out.
         call : int, optional
             Number of the call, from 0; by default the one after the last that was answered.
             Calls before it that have no answer yet have an empty output.

@@ -55,7 +55,7 @@ def _reasons(
 
 
 def _evaluated(monitor: Monitor, key: str, verdict: Verdict) -> str:
-    """Return why a condition over known signals has no truth value; empty if that cannot be had."""
+    """Return why a condition over known signals has no truth value; empty if that is not known."""
     abstraction = monitor.abstraction
     expression, signals = abstraction.conditions[key], abstraction.signals
     names = sorted(expression.names)

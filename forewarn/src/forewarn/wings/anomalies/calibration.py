@@ -65,7 +65,7 @@ class Finding(NamedTuple):
         What was compared: a surprise or deviation that is above the limit, or a likelihood below.
     since : int or None
         Index of the transition with which a live monitor would have known; None if only the end
-        of the run told, or nothing did.
+        of the run showed it, or nothing did.
     """
 
     anomalous: bool

@@ -22,7 +22,7 @@ class Drift(NamedTuple):
     evidence : float
         The greatest natural logarithm that the martingale reached.
     limit : float
-        From here on drift is told, ``log(1 / alpha)``.
+        From here on drift is reported, ``log(1 / alpha)``.
     since : int or None
         Number of the run at which the limit was reached first, from 0; None without drift.
     """
@@ -59,7 +59,7 @@ def find_drift(p_values: Floats, alpha: float) -> Drift:
 
     The martingale is the mixture of power martingales ``prod e p^(e - 1)`` over 200 exponents e
     in (0, 1) (Vovk, Nouretdinov and Gammerman, 2003). By Ville's inequality the probability that
-    drift is ever told, over any number of runs, is at most `alpha` if there is none.
+    drift is ever reported, over any number of runs, is at most `alpha` if there is none.
     """
     lengths = np.arange(1, p_values.size + 1)[:, None]
     bits = -np.cumsum(np.log(p_values))[:, None]

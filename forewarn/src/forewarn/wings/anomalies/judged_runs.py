@@ -19,7 +19,7 @@ from forewarn.wings.anomalies.transitions import Transition, transitions_of
 TOP = 3
 """Surprising steps that are listed of a run."""
 DRIFT_RUNS = 20
-"""Runs from which on drift can be told."""
+"""Runs from which on drift can be found."""
 STEP_COLUMNS = (">time", "state", "action", "then", ">surprise", ">p", "expected")
 
 
@@ -34,7 +34,7 @@ class Run(NamedTuple):
 
 
 class JudgedRun(NamedTuple):
-    """A run with what is said of it; `steps` are its most surprising transitions, worst first."""
+    """A run with its verdict; `steps` are its most surprising transitions, worst first."""
 
     run: Run
     finding: Finding

@@ -35,7 +35,7 @@ def open_detector(compiled: CompiledSpec, model: CountModel | None) -> Detector:
     section: AnomalySpec = compiled.spec.anomaly
     if model is None:
         raise ConfigError(
-            "surprise needs a model of normal runs, and there is none",
+            "surprise needs a model of normal runs",
             file=compiled.spec.file,
             key="anomaly",
             accepted="model: or -m with the model that the file was calibrated with",

@@ -98,7 +98,7 @@ def _drift(judged: Sequence[JudgedRun], drift: Drift | None) -> str:
             f"No drift over {len(judged):,} runs (evidence {drift.evidence:.2f}, limit "
             f"{drift.limit:.2f})."
         )
-    return f"Drift: runs become more surprising, told at {judged[drift.since].run.name}."
+    return f"Drift: runs become more surprising, first seen at {judged[drift.since].run.name}."
 
 
 def _overview(judged: Sequence[JudgedRun], calibration: Calibration) -> str:
@@ -156,7 +156,7 @@ def _table(anomalous: Sequence[JudgedRun], calibration: Calibration, compiled: C
                 at,
             ]
         )
-    columns = ("run", f">{value_name(calibration)}", ">limit", ">p", ">told at")
+    columns = ("run", f">{value_name(calibration)}", ">limit", ">p", ">known at")
     return table(columns, rows, long="run")
 
 

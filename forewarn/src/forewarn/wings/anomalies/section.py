@@ -1,4 +1,4 @@
-"""The section ``anomaly``: how live runs are told from normal ones."""
+"""The section ``anomaly``: how anomalous live runs are found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from forewarn.config.signals import Limit
 
 
 class AnomalySpec(Section):
-    """How live runs are told from normal ones.
+    """How anomalous live runs are found.
 
     Attributes
     ----------

@@ -55,7 +55,7 @@ def evidence(p_value: float) -> float:
 def cusum(reference: StepShares, surprises: Sequence[float]) -> Floats:
     """Return the greatest evidence of a change so far, shape (transitions,).
 
-    The sum of the evidence of each step begins anew at 0 whenever it falls below (Page's CUSUM on
+    The sum of the evidence of each step starts again at 0 whenever it falls below (Page's CUSUM on
     a conformal martingale: Vovk et al., "Retrain or not retrain", 2021). Steps of a run depend on
     each other, so that no limit for the sum follows from the steps; it comes from whole runs.
     """

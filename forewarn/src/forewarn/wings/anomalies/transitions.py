@@ -77,7 +77,7 @@ class Walk(NamedTuple):
         return Walk(tick, state, action, episode, over), found
 
     def broken(self) -> Walk:
-        """Return the walk when what follows is somebody else's doing."""
+        """Return the walk where the next state is not the robot's own doing."""
         return self._replace(state=None)
 
 

@@ -64,7 +64,7 @@ class Kept(NamedTuple):
     topic, type : str
         Its topic, and the name of its message type.
     payload : bytes or callable
-        The message in CDR, or what gives it: it is not serialized unless somebody wants it.
+        The message in CDR, or a function that gives it: it is serialized only if it is written.
     size : int
         Bytes that it takes, roughly.
     moment : LogEntry or None
@@ -187,7 +187,7 @@ class BlackBox:
     spec : BlackBoxSpec
         What the monitor file says.
     sink : Sink
-        Takes what is to be written.
+        Takes the messages to write.
     """
 
     def __init__(self, spec: BlackBoxSpec, sink: Sink) -> None:
@@ -275,5 +275,5 @@ class Observer:
             yield LogEntry(verdict.time_ns, ANOMALY, "", anomaly.value, in_words(anomaly))
 
     def restart(self) -> None:
-        """Forget the levels: everything begins anew."""
+        """Forget the levels: monitoring starts again."""
         self._levels.clear()

@@ -1,7 +1,7 @@
 """The files of incidents: MCAP, under a temporary name until they are complete.
 
-A file that is not complete ends in `PART`, and whoever writes it holds a lock on it. A process that
-is killed leaves it so; the next one finds that nobody holds the lock and gives it a name that says
+A file that is not complete ends in `PART`, and its writer holds a lock on it. A process that
+is killed leaves it so; the next one finds no lock and gives it a name that says
 that it is torn. It can be read as far as it goes.
 """
 
@@ -77,7 +77,7 @@ class IncidentFolder:
         return cls(path, spec.keep, spec.quota)
 
     def finished(self) -> list[Path]:
-        """Return the files that nobody writes any more, the oldest first."""
+        """Return the files without a writer, the oldest first."""
         found = []
         for path in self.path.glob(f"{INCIDENT_PREFIX}*{SUFFIX}"):
             with suppress(FileNotFoundError):
@@ -233,7 +233,7 @@ class IncidentFile:
         return found
 
     def close(self, remarks: Mapping[str, str]) -> Path:
-        """Complete the file, with what is to be said at its end; raises RecordingError."""
+        """Complete the file, with remarks at its end; raises RecordingError."""
         moments = [{**moment._asdict(), "risk": _number(moment.risk)} for moment in self._moments]
         left_out = {f"left out {topic}": why for topic, why in self.left_out.items()}
         metadata = {"complete": "yes", "moments": json.dumps(moments), **left_out, **remarks}

@@ -34,7 +34,7 @@ TRUE, FALSE_ALARM = VERDICTS
 
 @dataclass(frozen=True)
 class Label:
-    """What somebody has found out about an incident.
+    """An operator's label of an incident.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Incident:
     table : mapping of str to str
         What else the file says: the node, the model's digest, what was left out.
     label : Label or None
-        What somebody has said of it.
+        The operator's label.
     """
 
     path: Path
@@ -220,7 +220,7 @@ def labels_alone(paths: Sequence[Path]) -> list[str]:
 
 
 def read_label(path: Path) -> Label | None:
-    """Return what somebody has said of an incident.
+    """Return the operator's label of an incident.
 
     Raises
     ------
@@ -271,7 +271,7 @@ def confirmed(
     """Have an alert that people called right count as right, in a recording of that time.
 
     Only ``true`` says something that the recording does not: an alert that nothing follows counts
-    as false already, but nothing may have followed because somebody braked.
+    as false already, but nothing may have followed because the operator braked.
 
     Returns
     -------
@@ -292,7 +292,7 @@ def confirmed(
 def without_prevented(run: RecordedRun, incidents: Sequence[Incident]) -> tuple[RecordedRun, int]:
     """Have what followed alerts that people called right count as unknown if nothing followed.
 
-    Somebody may have prevented the violation, so that the recording does not say what the risk
+    The operator may have prevented the violation, so that the recording does not say what the risk
     was. Alerts with a violation during them or within the horizon after them stay as they are.
 
     Returns

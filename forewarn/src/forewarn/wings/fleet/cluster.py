@@ -35,7 +35,7 @@ class Cluster:
     address : str
         Where the scheduler listens.
     left_out : callable, optional
-        Told of each recording that cannot be read, which is then left out.
+        Called with each recording that cannot be read, which is then left out.
     """
 
     address: str
@@ -111,7 +111,7 @@ class Cluster:
             if name.startswith("distributed"):
                 logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters we say
         try:
-            # A client that nobody answers would wait for another minute when it is collected.
+            # A client without an answer would wait for another minute when it is collected.
             asyncio.run(_reached(self.address))
             client = distributed.Client(self.address, timeout=PATIENCE, set_as_default=False)
         except (OSError, ValueError) as error:

@@ -38,7 +38,7 @@ def group_file(model: Path, group: str) -> Path:
         raise InputError(
             "has no files beside it", file=model, key="--group-by", accepted="a file for -o"
         )
-    # Letters of any script stay as they are; commas of values are told from those between keys.
+    # Letters of any script stay as they are; commas of values differ from those between keys.
     parts = (
         _UNSAFE.sub(lambda found: quote(found[0], "", errors="surrogateescape"), p)
         for p in group.split(", ")
@@ -98,8 +98,8 @@ def print_differences(
     for one in found.moved[: top or None]:
         name = model.name(one.state)
         following = "stays" if one.to == one.state else changed(name, model.name(one.to))
-        told = [f"{one.q:.2g}", str(one.recordings), one.group, following]
-        rows.append([name, *told, share(one.share), share(one.elsewhere)])
+        cells = [f"{one.q:.2g}", str(one.recordings), one.group, following]
+        rows.append([name, *cells, share(one.share), share(one.elsewhere)])
     number = len(found.moved)
     goes = "state goes" if number == 1 else "states go"
     output.say(

@@ -33,7 +33,7 @@ COVERED = (
     "more than a guess."
 )
 WORST = (
-    "Violations that nobody foresaw come first, then those foreseen latest, then near ones by "
+    "Missed violations come first, then those foreseen latest, then near ones by "
     "their risk. A page opens on the moment; an MCAP file has its messages."
 )
 Clips = Mapping[tuple[Path, str, float], Sequence[Path]]

@@ -76,7 +76,7 @@ class Reply:
 
 
 def check_endpoint(endpoint: Endpoint) -> None:
-    """Refuse an address that is none; raises AskingError."""
+    """Refuse an address that is not valid; raises AskingError."""
     accepted = "http://HOST:PORT/v1 or https://HOST/v1, and a key in the environment"
     try:
         parts = urllib.parse.urlsplit(endpoint.url)
@@ -110,7 +110,7 @@ def ask_all(
         What is under way is given up.
     """
     asking = _Asking(endpoint, chats)
-    # Daemons: whoever ends the process does not wait for answers.
+    # Daemons: the end of the process does not wait for answers.
     for _ in range(min(concurrency, len(chats))):
         threading.Thread(target=asking.work, daemon=True).start()
     try:
@@ -143,7 +143,7 @@ class _Asking:
                 number = self._waiting.get_nowait()
                 try:
                     reply: Reply | Exception = self._asked(self.chats[number][1])
-                except Exception as error:  # whatever it is, somebody waits for it
+                except Exception as error:  # whatever it is, the caller waits for it
                     reply = error
                     if not isinstance(error, NoAnswerError):
                         self.over.set()

@@ -69,7 +69,7 @@ class TreeBuilder:
         self._first: dict[int, str] = {}
 
     def add(self, states: Iterable[int], name: str = "") -> None:
-        """Merge one execution; an empty one is none.
+        """Merge one execution; an empty one changes nothing.
 
         Raises
         ------

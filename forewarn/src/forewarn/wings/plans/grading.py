@@ -78,8 +78,8 @@ def grade_answers(
         Whether the outcome is about finite traces; both are compared in any case.
     rate : float, optional
         Steps in a second, for bounds in seconds; without it, what holds at every rate.
-    told : callable
-        Told how many were graded.
+    progress : callable
+        Called with how many were graded.
     """
     known: dict[tuple[str, str], Grade] = {}
     for count, answer in enumerate(answers, 1):

@@ -403,7 +403,7 @@ def _holds(compare: Callable[[Any, Any], bool], left: Any, right: Any) -> bool |
     if ordered and (left is None or right is None):
         return None
     if isinstance(right, bool) and left is None:
-        left = False  # what nobody says does not hold
+        left = False  # what is not declared does not hold
     try:
         return bool(compare(left, right))
     except TypeError:

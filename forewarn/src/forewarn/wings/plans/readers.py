@@ -105,7 +105,7 @@ def plans_in(text: str, name: str) -> list[Plan]:
 
 
 def check_unambiguous(text: str) -> None:
-    """Refuse a JSON text that somebody else may read as another plan.
+    """Refuse a JSON text that another reader may understand as another plan.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def check_unambiguous(text: str) -> None:
     """
     if text.lstrip("\ufeff \t\r\n")[:1] not in ("{", "["):
         return
-    with suppress(ValueError, RecursionError):  # what is no JSON is told by its reader
+    with suppress(ValueError, RecursionError):  # its reader reports what is no JSON
         json.loads(text, object_pairs_hook=_one_meaning)
         return
     for line in text.split("\n"):

@@ -55,7 +55,7 @@ def load_requirements(path: Path, *, with_formulas: bool = True) -> dict[str, Re
     """Return the requirements of a file by their ``id``.
 
     Keys of a line are ``id`` (a text or a whole number), ``formula`` (the reference, in any
-    notation), ``text`` (the requirement in words), ``type`` (its kind; else it is told by the
+    notation), ``text`` (the requirement in words), ``type`` (its kind; else inferred from the
     formula) and ``atoms`` (names, or an object from names to what they mean). Others are passed
     over.
 

@@ -72,7 +72,7 @@ class _Reading:
                 raise PlanError(f"{formula!r:.60} is no formula", accepted=ACCEPTED)
             if not isinstance(text, str) or len(text) > LONGEST_TEXT:
                 raise PlanError(
-                    "text: is none, or too long", accepted=f"up to {LONGEST_TEXT} characters"
+                    "text: is empty or too long", accepted=f"up to {LONGEST_TEXT} characters"
                 )
             if any(rule.name == name for rule in self.rules):
                 raise PlanError("stands twice", accepted="another name")

@@ -47,7 +47,7 @@ class RunSource(Protocol):
         """Take note of the names that formulas use; raises InputError for one without a meaning."""
 
     def executions(self, paths: list[Path], output: Output) -> Iterator[Execution]:
-        """Yield executions; what is left out is said to `output`."""
+        """Yield executions; report what is left out to `output`."""
 
     def holds(self, name: str, states: Indices) -> Mask:
         """Tell in which states a name holds."""
@@ -154,7 +154,7 @@ class PlanRuns:
                 group = ", ".join(map(on_one_line, found))
                 yield Execution(f"{path.name}: {plan.name}", states, group)
         if cut:
-            output.warn(f"{cut} executions end where nobody says what an action does")
+            output.warn(f"{cut} executions end where the effect of an action is not declared")
         if empty:
             output.warn(f"{empty} executions are left out: nothing is known of them")
 

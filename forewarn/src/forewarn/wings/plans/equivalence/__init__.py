@@ -1,1 +1,1 @@
-"""Whether two formulas of linear temporal logic mean the same, and what tells them apart."""
+"""Whether two formulas of linear temporal logic mean the same, and a trace that shows it if not."""

@@ -53,7 +53,7 @@ class Difference(NamedTuple):
     holds : str
         Which one: ``first`` or ``second``.
     shortest : bool
-        Whether no shorter trace tells them apart.
+        Whether no shorter trace shows the difference.
     reason : str
         Why the comparison is undecided.
     rate : float or None

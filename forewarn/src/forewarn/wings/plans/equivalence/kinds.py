@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class RequirementKind(Enum):
-    """The types of requirement that SENTINEL reports apart (arXiv 2510.12985)."""
+    """The types of requirement that SENTINEL reports separately (arXiv 2510.12985)."""
 
     INVARIANT = "state invariant"
     ORDERING = "ordering constraint"

@@ -3,8 +3,8 @@
 Each operator has its dual: ``next`` and ``weak next``, ``until`` and ``release`` look ahead,
 ``prev`` and ``weak prev``, ``since`` and ``trigger`` look back.
 
-Operands have lower numbers than what they are part of, so that whatever visits all nodes in
-order needs no recursion. Two kinds of traces are told apart: an infinite trace has always a next
+Operands have lower numbers than what they are part of, so that a visit of all nodes in
+order needs no recursion. There are two kinds of traces: an infinite trace has always a next
 step, a finite one ends, and there ``next`` (strong) differs from ``weak next``
 (De Giacomo and Vardi, "Linear temporal logic and linear dynamic logic on finite traces", 2013).
 """

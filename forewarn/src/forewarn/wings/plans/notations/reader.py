@@ -35,7 +35,7 @@ _PROBABILITY = re.compile(r"\s*P\s*>=\s*1(?:\.0*)?\s*\[(.*)\]\s*$", re.S)
 
 
 class TooLargeError(FormulaError):
-    """A formula is longer or deeper than what is read: nothing is said about it."""
+    """A formula is longer or deeper than what is read: it is not judged."""
 
 
 class Reading(NamedTuple):
@@ -67,7 +67,7 @@ def read_formula(text: str, known: Collection[str] = (), notation: str | None = 
         Names that are atoms, whatever else they could be: ``Fork``, ``X1``, ``i``. With them,
         ``Xready`` is read as ``X ready`` if only ``ready`` is known.
     notation : str, optional
-        The notation to take, one of `NOTATIONS`; without it, it is told by the words and symbols.
+        The notation to take, one of `NOTATIONS`; without it, words and symbols decide.
 
     Raises
     ------
