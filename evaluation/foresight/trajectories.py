@@ -48,10 +48,7 @@ from forewarn.recordings.interface import Recording
 from forewarn.recordings.registry import open_recording
 
 TITLE = "Recorded trajectories"
-COMMAND = (
-    "python -m evaluation.foresight.trajectories --data D --config config/apollo_trajectories.yaml "
-    "--name apollo --folder out/study --write"
-)
+COMMAND = "python -m evaluation.foresight.trajectories --data D --folder out/study --write"
 SIZES, FOLDS, SEED = (25, 50, 100, 200, 400, 1000), 5, 1
 LEAVES = (6, 31)
 LEARNED = ("logistic regression", "boosting", "boosting with history")
@@ -117,9 +114,9 @@ def over_numbers(config: Path, compiled: CompiledSpec, folder: Path, groups: Pat
     content = yaml.safe_load(config.read_text(encoding="utf-8"))
     del content["trajectories"]
     asked = content.get("learned_score", {})
-    numbers = {name for score in asked.values() for name in score["from"]}
+    numbers = {name for score in asked.values() for name in score.get("from", ())}
     numbers |= {*content.get("bins", {})} - {*asked}
-    words = set(yaml.safe_dump(content["predicates"]).replace("(", " ").split())
+    words = set(yaml.safe_dump(content.get("predicates", {})).replace("(", " ").split())
     numbers |= words & {*content["signals"]}
     timeout = 1.6 / float(compiled.spec.rate)
     content["signals"] = {name: {"timeout": timeout} for name in (*sorted(numbers), ENDED)}
@@ -278,7 +275,7 @@ def rows_of(name: str, done: dict[str, Any]) -> list[Row]:
         Row(
             f"{name}, {done['size']} recordings, leads as ProbGuard's equation 3 counts them: from "
             f"the first moment with a risk of {LEVEL:g}, even if the alert was over again",
-            theirs + " (its abstract says: up to 38.66 s, arXiv 2508.00500v1)",
+            theirs + " (ProbGuard's abstract: up to 38.66 s, arXiv 2508.00500v1)",
             between(crossing["interval"], "{:.1f}"),
             f"{done['judged']} recordings",
         ),
@@ -314,6 +311,7 @@ def main(
     score = next(iter(compiled.spec.learned_score.values()))
     alike = {one.path: one.group for one in traces}
     found: dict[str, Any] = {}
+    told_sizes = " ".join(map(str, sizes))
     label = name if by is None else f"{name}, each {by} by the others"
     least = min(len(traces) - len(part) for part in passes[:parts])
     for size in (size for size in sizes if size <= least):
@@ -322,7 +320,11 @@ def main(
             question, files, passes, size, (parts, list(score.signals or ())), place, alike
         )
         found[f"{label} {size}"] = done
-        publish(TITLE, COMMAND, rows_of(label, done), found, work, write=write)
+        given = {"config": f"config/{config.name}", "name": name, "by": by}
+        some = {"every": every if every > 1 else None, "parts": parts, "sizes": told_sizes}
+        options = (f" --{key} {value}" for key, value in (given | some).items() if value)
+        told = COMMAND + "".join(options)
+        publish(TITLE, told, rows_of(label, done), found, work, write=write)
 
 
 if __name__ == "__main__":
