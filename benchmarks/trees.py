@@ -16,10 +16,10 @@ from collections.abc import Iterator
 
 from benchmarks._harness import Cell, Table, Target, resident
 from benchmarks._harness import run as serve
-from forewarn.learning.concrete import condition_of
-from forewarn.learning.linked_abstraction import LinkedAbstraction
 from forewarn.models.trie import ROOT, Concrete
-from forewarn.states.tree.nodes import Leaf, Node, Split
+from forewarn.wings.trees.concrete import condition_of
+from forewarn.wings.trees.linked_abstraction import LinkedAbstraction
+from forewarn.wings.trees.nodes import Leaf, Node, Split
 
 VARIABLES = ("speed", "gap", "count", "flag", "tool", "errors")
 ACTIONS = ("read", "write", "search", "send")

@@ -20,7 +20,7 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 from reference_node import page as node_page
 
-import forewarn.states.tree.abstraction  # noqa: F401 (it brings its section along)
+import forewarn.wings.trees.abstraction  # noqa: F401 (it brings its section along)
 from forewarn.cli.reference import reference as command_line
 from forewarn.config.fields import LARGEST, Section, WingSection, byte_count, size_text
 from forewarn.config.signals import _expression

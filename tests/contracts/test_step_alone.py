@@ -23,7 +23,6 @@ WINGS = (
     "forewarn.recordings",
     "forewarn.learning",
     "forewarn.states.danger",
-    "forewarn.states.tree",
 )
 
 

@@ -13,7 +13,8 @@ import pytest
 from forewarn.cli.main import COMMANDS
 from forewarn.config.fields import Section
 from forewarn.config.file import MonitorSpec
-from forewarn.registry import WINGS, command_module, section_of_wing
+from forewarn.registry import WINGS, command_module, section_of_wing, state_kind
+from forewarn.states.kinds import Kind
 
 ABSENT = """
 import sys
@@ -142,6 +143,7 @@ def test_runs_of_agents_name_the_wing(tmp_path: Path) -> None:
         ("fleet", "report runs -c m.yaml -m m.json -o r.html --fleet"),
         ("black_box", "tune runs -c m.yaml --folds 2 --false-alarms-per-hour 1 --incidents runs"),
         ("agents", "validate m.yaml --tools m.yaml"),
+        ("trees", "report runs -c m.yaml -m m.json -o r.html --refinement m.json"),
         ("decisions", "replay runs -c least.yaml -m m.json"),
     ],
 )
@@ -156,3 +158,17 @@ def test_each_option_of_a_wing_names_it_where_it_is_absent(
     done = python(ABSENT.format(wing=wing) + MAIN, *words.split())
     assert done.returncode == 2
     assert f"needs the wing {wing}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("wing", "kind"), [(name, kind) for name, wing in WINGS.items() for kind in wing.state_kinds]
+)
+def test_each_kind_of_states_of_a_wing_names_it_where_it_is_absent(
+    wing: str, kind: str, tmp_path: Path
+) -> None:
+    assert isinstance(state_kind(kind), Kind)
+    config = tmp_path / "m.yaml"
+    config.write_text(CONFIG + f"states: {{kind: {kind}}}\n")
+    done = python(ABSENT.format(wing=wing) + MAIN, "validate", config)
+    assert done.returncode == 2
+    assert f"needs the wing {wing}" in done.stdout + done.stderr

@@ -41,6 +41,8 @@ class Wing(NamedTuple):
         Its commands; each is a module of the wing's package ``commands``.
     sections : mapping of str to str
         Its keys of the monitor file, each with the module and the class that check it.
+    state_kinds : mapping of str to str
+        Its kinds of states, each with the module and the attribute that has it.
     report : str
         Module and function that give parts of a report, if the monitor file has one of its keys.
     """
@@ -48,6 +50,7 @@ class Wing(NamedTuple):
     purpose: str
     commands: tuple[str, ...] = ()
     sections: Mapping[str, str] = MappingProxyType({})
+    state_kinds: Mapping[str, str] = MappingProxyType({})
     report: str = ""
 
 
@@ -73,6 +76,11 @@ WINGS = MappingProxyType(
             "decision processes, the shield, Storm, and exchange with other tools",
             commands=("check", "import", "export"),
             sections={"shield": "section:ShieldSpec"},
+        ),
+        "trees": Wing(
+            "states that are leaves of a learned tree, and their refinement",
+            commands=("learn-states", "refine"),
+            state_kinds={"tree": "kind:KIND"},
         ),
         "fleet": Wing(
             "clusters, groups of recordings, and the page about many of them",
@@ -131,6 +139,25 @@ def section_of_wing(key: str) -> Any:
     """
     wing = next(name for name, wing in WINGS.items() if key in wing.sections)
     return _attribute(wing, WINGS[wing].sections[key], f"the section {key}")
+
+
+def state_kinds() -> list[str]:
+    """Return the names of the kinds of states of wings."""
+    return [name for wing in WINGS.values() for name in wing.state_kinds]
+
+
+def state_kind(name: str) -> Any | None:
+    """Return a kind of states of a wing; None if no wing has it.
+
+    Raises
+    ------
+    MissingWingError
+        If its wing is not installed; names the wing.
+    """
+    for wing, found in WINGS.items():
+        if name in found.state_kinds:
+            return _attribute(wing, found.state_kinds[name], f"the kind of states {name}")
+    return None
 
 
 def report_sections(spec: object) -> Iterator[Any]:

@@ -53,7 +53,6 @@ from monitor_node.pacing import Pacer
 from monitor_node.policies import Policies
 from monitor_node.qos import twins
 from monitor_node.recording import free_name
-from monitor_node.regrowing import Grown, Regrowing
 from monitor_node.runtime import Runtime
 from monitor_node.security import announce_security
 from monitor_node.services import Services
@@ -224,6 +223,8 @@ class MonitorNode(ReportingNode):
             self.runtime.recording.begin(self._model, self.watch.monitor)
         self.runtime.learning = self._learning(self.watch, self.runtime)
         if self.watch.spec.learning.regrow is not None:
+            from monitor_node.regrowing import Grown, Regrowing  # it needs the wing `trees`
+
             paths = Grown.beside(Path(self._value("config")))
             self.runtime.regrowing = Regrowing(
                 self.watch, self._spec_text, paths, self.get_logger().info, self._warn

@@ -13,10 +13,10 @@ from typing import NamedTuple
 from forewarn.errors import ForewarnError, ModelError
 from forewarn.files.interpreters import command
 from forewarn.files.outputs import check_output, write_output
-from forewarn.learning.remembered import RememberedRuns
 from forewarn.models.file import check_replaceable, load_model
 from forewarn.monitoring.evaluate import TickResult
 from forewarn.monitoring.live_session import LiveSession
+from forewarn.wings.trees.remembered import RememberedRuns
 from monitor_node.background import Recurring, shapes
 
 NICE = 10

@@ -39,12 +39,12 @@ from monitor_node.operator_log import OperatorLog
 from monitor_node.outputs import Outputs, deadline, lease
 from monitor_node.pacing import Pacer, Restart, Timing
 from monitor_node.recording import Recording
-from monitor_node.regrowing import Regrowing
 from monitor_node.tick_inputs import seen_at
 
 if TYPE_CHECKING:
     from monitor_node.black_box import BlackBoxRecorder
     from monitor_node.guards.goals import Goals
+    from monitor_node.regrowing import Regrowing
 
 
 class Runtime:

@@ -14,7 +14,6 @@ import pytest
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.pipeline import learn
-from forewarn.learning.remembered import RememberedRuns
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.counts import CountModel
 from forewarn.monitoring import memory_bound as bound
@@ -25,6 +24,7 @@ from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.signals.frame_tree import MOST_TRANSFORMS, FrameTree, Transform
 from forewarn.wings.black_box.box import OVERHEAD, Kept, Ring
 from forewarn.wings.black_box.section import MEGABYTE
+from forewarn.wings.trees.remembered import RememberedRuns
 
 TEXT = """\
 rate: 10

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from forewarn.learning.refined import Flow
+from forewarn.models.process import Flow
 from forewarn.reports.page import assembled, section
-from forewarn.reports.predicate_tree import LeafNote, tree_list
 from forewarn.reports.process import MOST_ROWS, ProcessView, process_body
-from forewarn.states.tree.nodes import Leaf, Node, Split
+from forewarn.wings.trees.nodes import Leaf, Node, Split
+from forewarn.wings.trees.predicate_tree import LeafNote, tree_list
 
 Look = Callable[..., Any]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from forewarn.checking.labels import label_states
 from forewarn.checking.numeric import risk_table
-from forewarn.learning.candidates import Scale
 from forewarn.learning.counting import Counts, TransitionCounter, build_model
+from forewarn.learning.thresholds import written
 from forewarn.logic.automaton import Automaton
 from forewarn.models.counts import CountModel, EndRule, Smoothing
 from forewarn.models.estimation import estimate_chain
@@ -71,7 +71,7 @@ class Cut(NamedTuple):
     @property
     def text(self) -> str:
         """The condition as the monitor file has it."""
-        return Scale(self.source, self.source, np.zeros(0)).condition(self.threshold)
+        return f"{self.source} > {written(self.threshold)}"
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,25 @@ class CriticalSubsystem(NamedTuple):
     method: str
 
 
+class CriticalPart(NamedTuple):
+    """A part of the process that breaks the bound by itself.
+
+    Attributes
+    ----------
+    states : tuple of str
+        Their names.
+    probability, bound, minimal, at_least, method
+        See `CriticalSubsystem`.
+    """
+
+    states: tuple[str, ...]
+    probability: float
+    bound: float
+    minimal: bool
+    at_least: int
+    method: str
+
+
 def within(matrix: sparse.csr_matrix, start: int, targets: Mask, states: Mask) -> float:
     """Return the probability to reach the targets without leaving `states`.
 

@@ -21,10 +21,10 @@ from forewarn.cli.output import Output
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError
 from forewarn.files.outputs import write_output
-from forewarn.states.tree.nodes import shortened
 
 KeyPath = tuple[str, ...]
 _DIGESTS = re.compile(r'(?:^[-+ ]    (?:"[0-9a-f]{12}",? ?)+\n)+', re.MULTILINE)
+_WEIGHTS = re.compile(r"\[[^][]{200,}\]")
 _CONDITION = re.compile(r"^[-+ ] +if: .*$", re.MULTILINE)
 
 
@@ -272,3 +272,8 @@ def with_predicate(path: Path, before: str, name: str, expression: str, remark: 
     if parse_document(after, path).data != data:
         raise _shared(path, ("predicates", name))
     return after
+
+
+def shortened(condition: str) -> str:
+    """Return a condition for a table: a long list of weights by their number."""
+    return _WEIGHTS.sub(lambda found: f"[{found[0].count(',') + 1} weights]", condition)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from forewarn.assessment.replay import Replaying, settled_runs
 from forewarn.assessment.results import result
@@ -21,11 +22,9 @@ from forewarn.cli.output import Output
 from forewarn.cli.readers import PartOptions, Readers
 from forewarn.errors import InputError
 from forewarn.files.outputs import check_output, write_output
-from forewarn.learning.refinement_file import load_refinement
 from forewarn.monitoring.loading import load_compiled, make_monitor
 from forewarn.registry import part, report_sections
 from forewarn.reports.html import render
-from forewarn.reports.learned import refinement_parts
 
 DESCRIPTION = """\
 Replay recordings and write one HTML page that needs no network: risk, interventions, violations,
@@ -66,7 +65,9 @@ def run(options: Options, output: Output) -> int:
     """Replay and write the page."""
     check_output(options.output)
     _check_fleet(options)
-    refinement = None if options.refinement is None else load_refinement(options.refinement)
+    refinement = None
+    if options.refinement is not None:
+        refinement = _trees("refinement_file").load_refinement(options.refinement)
     monitor, model = make_monitor(options.config, options.model)
     recordings = options.existing(monitor.spec)
     readers = Readers(options, recordings, output)
@@ -83,7 +84,7 @@ def run(options: Options, output: Output) -> int:
     how = Replaying(monitor, known, options.allow_missing, keep_signals=True)
     runs = settled_runs(readers.replay(how, recordings))
     readers.warn()
-    further = [] if refinement is None else refinement_parts(refinement)
+    further = [] if refinement is None else _trees("report").refinement_parts(refinement)
     for parts_of in report_sections(monitor.spec):
         further += parts_of(monitor, load_compiled(options.config, model), recordings, readers)
     write_output(options.output, render(monitor, model, runs, further))
@@ -104,3 +105,7 @@ def _check_fleet(options: Options) -> None:
         raise InputError("is of a fleet's page", key=given[0], accepted="--fleet as well")
     if options.fleet and options.refinement is not None:
         raise InputError("is of no fleet's page", key="--refinement", accepted="no --fleet")
+
+
+def _trees(module: str) -> Any:
+    return part("trees", module, "--refinement")

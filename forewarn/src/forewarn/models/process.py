@@ -24,6 +24,15 @@ Mask = NDArray[np.bool_]
 MAX_TARGETS = 1 << 17
 
 
+class Flow(NamedTuple):
+    """How often an action led from one state to another; it is empty where none is known."""
+
+    state: str
+    action: str
+    following: str
+    times: int
+
+
 class Step(NamedTuple):
     """A state, what was done in it, and the state that followed.
 

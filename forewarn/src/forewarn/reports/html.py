@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
+from forewarn import registry as wings
 from forewarn.assessment.reliability import Calibration
 from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.results import areas, calibrations, remarks_on, scores
@@ -14,15 +15,16 @@ from forewarn.monitoring.step import Monitor
 from forewarn.reports.danger import danger_part
 from forewarn.reports.event_table import event_table
 from forewarn.reports.foresight import cards, trade_offs
-from forewarn.reports.learned import learned_parts
 from forewarn.reports.model_section import chain_part, coverage_part
 from forewarn.reports.packing import pack, size
 from forewarn.reports.page import Part, absent, data_script, escape, page, plot, section, table
+from forewarn.reports.process import process_part
 from forewarn.reports.reliability import reliability
 from forewarn.reports.states import in_words
 from forewarn.reports.timeline import Timeline, timeline
 from forewarn.reports.verdict import verdict, worst_moments
 from forewarn.signals.clock import NANOSECONDS
+from forewarn.states.interface import TREE
 
 MAX_DRAWN = 80
 MAX_DATA = 11_000_000
@@ -110,7 +112,11 @@ def render(
         parts.append(("chain", "Chain", chain_part(monitor, model)))
         if model.learned_score:
             parts.append(("learned_score", "Learned scores", danger_part(model)))
-        parts += learned_parts(model)
+        if model.vocabulary.kind == TREE:
+            states = wings.part("trees", "report", "a model whose states are leaves of a tree")
+            parts.append(states.states_part(model))
+        if (process := process_part(model)) is not None:
+            parts.append(process)
     else:
         reason = "No model: give one with -m to see risk, coverage and the chain."
         parts.append(("chain", "Model", section("chain", "Model", "", absent(reason))))

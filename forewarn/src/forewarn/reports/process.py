@@ -7,17 +7,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from forewarn.learning.refined import Flow
-from forewarn.models.process import Steps
+from forewarn.models.counts import CountModel
+from forewarn.models.process import Flow, Steps
 from forewarn.reports.figures import percent
 from forewarn.reports.graph import MOST_DRAWN, Arrow, Node, drawing
-from forewarn.reports.page import absent, escape, label, plot, table
+from forewarn.reports.page import Part, absent, escape, label, part, plot, table
 from forewarn.reports.palette import COLOURS, axis, base_layout
 from forewarn.states.interface import StateSpace
 
 MOST_ROWS = 400
 MOST_FOLLOWING = 4
 MOST_ARROWS = 3
+COUNTED = (
+    "What was done and what followed, as the model counts it. Read from the left, where runs "
+    "begin. A number on an arrow is its share of what leaves the state; point at an arrow for the "
+    "actions."
+)
+PROCESS = (
+    "Read from the left, where runs begin. A number on an arrow is its share of what leaves the "
+    "state; point at an arrow for the actions. Coloured arrows are those of the policy. The edge "
+    "of a box has the colour of its probability to reach the goal."
+)
 NOTHING = "(nothing known)"
 
 
@@ -196,3 +206,13 @@ def _map(view: ProcessView, names: Sequence[str], visits: Counter[str]) -> dict[
         "marker": {"size": 8, "color": COLOURS["risk"], "opacity": 0.7},
     }
     return {"data": [dots], "layout": layout}
+
+
+def process_part(model: CountModel) -> Part | None:
+    """Return the section about the actions that a model counts; None if it counts none."""
+    flows = flows_of(model.steps, model.vocabulary)
+    if not flows:
+        return None
+    starts = {model.name(i): int(model.starts[i]) for i in model.starts.nonzero()[0]}
+    picture = process_body(ProcessView(flows, {}, {}, starts), "process-map")
+    return part("process", "Process", "The process", COUNTED, picture)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 TERMINAL_MARK = "!"
 PREDICATES = "predicates"
 """The kind of states of a file that names none."""
+TREE = "tree"
+"""The kind whose states are leaves of a tree: that of the wing `trees`."""
 MARK = 12
 """Hex digits: among a million pairs of recordings two are alike by chance once in 280 million."""
 

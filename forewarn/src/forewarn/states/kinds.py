@@ -1,6 +1,7 @@
-"""The kinds of states that a monitor file can ask for: one line for each of ours.
+"""The kinds of states that a monitor file can ask for.
 
-Other packages add a `Kind` as an entry point of the group ``forewarn.state_kinds``.
+Wings name theirs in the registry. Other packages add a `Kind` as an entry point of the group
+``forewarn.state_kinds``.
 
 A monitor file says ``states: {kind: NAME, ...}``; what else stands there belongs to the kind. A
 model file says which kind its states are of, and keeps what `StateSpace.content` gives.
@@ -16,12 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from forewarn.config.fields import Section
 from forewarn.config.file import MonitorSpec
 from forewarn.errors import ConfigError, ModelError
-from forewarn.registry import STATE_KINDS, extension, extensions
+from forewarn.registry import STATE_KINDS, extension, extensions, state_kind, state_kinds
 from forewarn.states.danger.fit import LearnedScoreFit
 from forewarn.states.interface import PREDICATES, StateSpace
 from forewarn.states.predicates.compile import build_abstraction
-from forewarn.states.tree.abstraction import build_tree_abstraction
-from forewarn.states.tree.space import TREE, parse_space
 from forewarn.states.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -65,7 +64,6 @@ def _parse_predicates(
 
 KINDS: dict[str, Kind] = {
     PREDICATES: Kind(_build_predicates, _parse_predicates),
-    TREE: Kind(build_tree_abstraction, parse_space),
 }
 
 
@@ -127,9 +125,9 @@ def parse_states(
 
 
 def _kind(name: str) -> Kind | None:
-    """Return a kind by its name: one of ours, or one that another package adds."""
-    return KINDS.get(name) or extension(STATE_KINDS, name)
+    """Return a kind by its name: one of ours, of a wing, or of another package."""
+    return KINDS.get(name) or state_kind(name) or extension(STATE_KINDS, name)
 
 
 def _names() -> list[str]:
-    return [*KINDS, *extensions(STATE_KINDS)]
+    return [*KINDS, *state_kinds(), *extensions(STATE_KINDS)]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forewarn.learning.refined import CriticalPart
+from forewarn.checking.critical import CriticalPart
 from forewarn.models.counts import CountModel
-from forewarn.reports.learned import PROCESS
 from forewarn.reports.page import Part, absent, assembled, escape, part, table
-from forewarn.reports.process import ProcessView, flows_of, process_body
-from forewarn.reports.refinement import ShownWay, ways_body
+from forewarn.reports.process import PROCESS, ProcessView, flows_of, process_body
+from forewarn.reports.ways import ShownWay, ways_body
 from forewarn.wings.decisions.process_query import ProcessQueryResult
 from forewarn.wings.decisions.report_answers import Checked
 

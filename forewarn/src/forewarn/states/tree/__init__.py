@@ -1,1 +1,0 @@
-"""States that are leaves of a predicate tree, each with the declared predicates."""

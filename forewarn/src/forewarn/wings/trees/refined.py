@@ -1,0 +1,209 @@
+"""What a refinement is asked, when it ends, and what it says of each split and at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from forewarn.checking.critical import CriticalPart
+from forewarn.models.process import Flow
+from forewarn.models.trie import Concrete
+from forewarn.wings.trees.concrete import Condition
+from forewarn.wings.trees.growth import Growth
+from forewarn.wings.trees.nodes import Node
+
+Ending = Literal["holds", "real", "no split", "budget"]
+ENDINGS: Mapping[Ending, str] = {
+    "holds": "the bound holds",
+    "real": "the bound is broken by the runs themselves",
+    "no split": "the bound does not hold, and no split helps on runs that were held out",
+    "budget": "the bound does not hold yet, and the budget is spent",
+}
+GOAL = "(goal)"
+ENDED = "(ended)"
+"""Where terminal labels lead that are not the goal: a run that gets there never reaches it."""
+BEFORE: Mapping[str, Condition] = {
+    GOAL: lambda state: bool(state[-1]),
+    ENDED: lambda state: state[-1] is None,
+}
+"""What is asked before the tree: the conditions have the names of their leaves."""
+Trace = Sequence[tuple[str, Concrete]]
+"""States of a run, each with the action that led there.
+
+The last value is true where the goal holds, and None where a terminal label has ended the run.
+"""
+
+
+@dataclass(frozen=True)
+class RefinementQuery:
+    """An upper bound: the probability to reach the goal, over all ways to choose.
+
+    Attributes
+    ----------
+    maximise : bool
+        Whether the greatest or the least probability is bounded.
+    bound : float
+        The bound.
+    """
+
+    maximise: bool
+    bound: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When refinement ends.
+
+    Attributes
+    ----------
+    rounds : int
+        Most splits.
+    leaves : int
+        Most leaves of the tree.
+    growth : Growth
+        What splits are tried.
+    """
+
+    rounds: int = 20
+    leaves: int = 128
+    growth: Growth = Growth()  # noqa: RUF009 (a frozen value)
+
+
+class GoalEstimate(NamedTuple):
+    """The probability to reach the goal from where runs begin, and its bounds.
+
+    Attributes
+    ----------
+    estimate, lower, upper : float
+        Mean over the runs' first states. The bounds are not sound: the traces grew the tree.
+    leaves : int
+        Leaves of the tree.
+    loss : float
+        Mean logarithmic loss of the next action on held-out runs, in bits.
+    """
+
+    estimate: float
+    lower: float
+    upper: float
+    leaves: int
+    loss: float
+
+
+class Round(NamedTuple):
+    """One split.
+
+    Attributes
+    ----------
+    leaf, condition : str
+        What was split by what.
+    gain : float
+        Information gain on what diverges, in bits.
+    lost : float
+        Part of the probability that the leaf promises and the runs do not show.
+    path : tuple of str
+        Leaves and actions, in turn, of the most probable path to the goal through the leaf.
+    probability : float
+        That of the path.
+    before, after : GoalEstimate
+        What the split did.
+    """
+
+    leaf: str
+    condition: str
+    gain: float
+    lost: float
+    path: tuple[str, ...]
+    probability: float
+    before: GoalEstimate
+    after: GoalEstimate
+
+
+class Way(NamedTuple):
+    """A probable path to the goal, and what the runs say of it.
+
+    Attributes
+    ----------
+    path : tuple of str
+        Leaves and actions in turn.
+    probability : float
+        Of the path, in the process.
+    runs : int
+        Runs that took it; 0 if none did.
+    seen : int
+        Leaves of the path, from its beginning, that one run went through in this order: all of
+        them, or the path is not borne out from the next one on.
+    """
+
+    path: tuple[str, ...]
+    probability: float
+    runs: int
+    seen: int
+
+
+class LeafValue(NamedTuple):
+    """What the process says of one leaf.
+
+    Attributes
+    ----------
+    starts : int
+        Runs that began there.
+    value : float
+        Probability to reach the goal from there.
+    action : str
+        What the policy does that attains it; empty where nothing was seen done.
+    """
+
+    starts: int
+    value: float
+    action: str
+
+
+class Refined(NamedTuple):
+    """How refinement ended.
+
+    Attributes
+    ----------
+    ending : str
+        ``holds``: the bound holds. ``real``: runs themselves break it. ``no split``: no split
+        tells the doubtful paths from the runs and predicts held-out ones better. ``budget``.
+    tree : Node
+        The tree, without the goal.
+    rounds : tuple of Round
+        What was split.
+    answer : GoalEstimate
+        At the end.
+    real : float
+        Probability with which the policy reaches the goal in the trie. Where it chooses what no
+        run did, the goal is not reached. It may lie above the answer, because a leaf has the mean
+        of moments that differ.
+    paths : tuple of Way
+        The most probable paths to the goal.
+    critical : CriticalPart or None
+        A smallest set of states that breaks the bound, where it is broken.
+    rejected : tuple of (str, str)
+        Leaves and conditions that predict held-out runs no better.
+    flows : tuple of Flow
+        The process at the end, without what follows the goal.
+    leaves : dict of str to LeafValue
+        All its leaves, the goal included, and where runs end.
+    """
+
+    ending: Ending
+    tree: Node
+    rounds: tuple[Round, ...]
+    answer: GoalEstimate
+    real: float
+    paths: tuple[Way, ...]
+    critical: CriticalPart | None
+    rejected: tuple[tuple[str, str], ...]
+    flows: tuple[Flow, ...]
+    leaves: dict[str, LeafValue]
+
+    @property
+    def among_runs(self) -> str:
+        """Say what runs show of the process's answer, which may be more or less than it says."""
+        return (
+            f"with the same choices among the runs themselves: {self.real:.3g} "
+            f"(in the process: {self.answer.estimate:.3g})"
+        )

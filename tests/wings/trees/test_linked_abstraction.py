@@ -1,0 +1,219 @@
+"""Tree, trie and process stay linked, whatever is added, split or forgotten."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forewarn.errors import CheckingError
+from forewarn.models.trie import ROOT
+from forewarn.wings.trees.concrete import concrete
+from forewarn.wings.trees.linked_abstraction import CONTINUED, PIECES, LinkedAbstraction, link
+from forewarn.wings.trees.nodes import Leaf, Split, leaves
+
+X_HIGH = Split("x > 2", Leaf("high"), Leaf("low"))
+
+
+def _compile(text):
+    name, threshold = text.split(" > ")
+    place = "xy".index(name)
+
+    def condition(state):
+        return None if state[place] is None else state[place] > int(threshold)
+
+    return condition
+
+
+_state = st.tuples(*[st.one_of(st.none(), st.integers(0, 5))] * 2)
+_run = st.lists(st.tuples(st.sampled_from(["go", "stop"]), _state), min_size=1, max_size=8)
+_split = st.tuples(
+    st.integers(0, 20), st.sampled_from(["x > 1", "x > 3", "y > 0", "y > 2", "y > 4"])
+)
+
+
+def _counted(linked, runs):
+    """The process by its definition, without trie or handles."""
+    counts = Counter()
+    for run in runs:
+        names = [linked.leaf_of(state) for _, state in run]
+        for before, (action, _), after in zip(names, run[1:], names[1:], strict=False):
+            if before is not None and after is not None:
+                counts[before, action, after] += 1
+    return counts
+
+
+def _named(linked):
+    return Counter(
+        {
+            (linked.by_vertex[e.state].leaf, e.action, linked.by_vertex[e.following].leaf): n
+            for e, n in linked.counts.items()
+        }
+    )
+
+
+def _split_some(linked, splits):
+    for number, (which, condition) in enumerate(splits):
+        names = leaves(linked.tree)
+        linked.split(names[which % len(names)], condition, f"a{number}", f"b{number}")
+        linked.check()
+
+
+@given(st.lists(_run, min_size=1, max_size=8), st.lists(_split, max_size=5))
+def test_every_update_and_every_split_keeps_the_invariants(runs, splits):
+    linked = LinkedAbstraction(X_HIGH, _compile)
+    linked.check()
+    for run in runs:
+        endpoint = ROOT
+        for step, (action, state) in enumerate(run):
+            endpoint = linked.step(endpoint, action if step else "", state)
+            linked.check()
+        linked.end(endpoint)
+    _split_some(linked, splits)
+    assert _named(linked) == _counted(linked, runs)
+
+
+@given(st.lists(_run, min_size=1, max_size=6), st.lists(_split, max_size=4))
+def test_splitting_before_or_after_the_runs_gives_one_process(runs, splits):
+    after = link(X_HIGH, runs, _compile)
+    _split_some(after, splits)
+    before = LinkedAbstraction(X_HIGH, _compile)
+    _split_some(before, splits)
+    fresh = link(before.tree, runs, _compile)
+    assert before.tree == after.tree
+    assert _named(fresh) == _named(after)
+
+
+def _pieces(run, longest):
+    """A run in parts of so many states, each of which begins with the last state of the other."""
+    found = [[("", run[0][1])]]
+    for step in run[1:]:
+        if len(found[-1]) == longest:
+            found.append([(CONTINUED, found[-1][-1][1])])
+        found[-1].append(step)
+    return found
+
+
+@given(st.lists(_run, min_size=1, max_size=12), st.integers(2, 30), st.lists(_split, max_size=3))
+def test_what_is_forgotten_leaves_no_trace(runs, most, splits):
+    linked = LinkedAbstraction(X_HIGH, _compile, most)
+    for run in runs:
+        endpoint = ROOT
+        for step, (action, state) in enumerate(run):
+            endpoint = linked.step(endpoint, action if step else "", state)
+            assert len(linked.trie) <= most
+        linked.end(endpoint)
+        linked.check()
+    _split_some(linked, splits)
+    pieces = [piece for run in runs for piece in _pieces(run, max(most // PIECES, 2))]
+    assert _named(linked) == _counted(linked, pieces[linked.forgotten :])
+    began = [linked.leaf_of(piece[0][1]) for piece in pieces[linked.forgotten :] if not piece[0][0]]
+    assert sum(linked.initial().values()) == sum(leaf is not None for leaf in began)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.booleans(), _run), min_size=1, max_size=15),
+    st.integers(2, 30),
+)
+def test_runs_side_by_side_that_never_end_are_bounded_too(parts, most):
+    linked = LinkedAbstraction(X_HIGH, _compile, most)
+    where = [ROOT, ROOT, ROOT]
+    for which, ends, steps in parts:
+        for action, state in steps:
+            begins = where[which] == ROOT
+            where[which] = linked.step(where[which], "" if begins else action, state)
+            linked.check()
+            assert len(linked.trie) <= most + 3 * max(most // PIECES, 2)
+        if ends:
+            linked.end(where[which])
+            where[which] = ROOT
+
+
+@given(st.lists(_run, min_size=1, max_size=8), st.data())
+def test_a_path_is_real_exactly_if_one_run_takes_it(runs, data):
+    linked = link(X_HIGH, [[("", run[0][1]), *run[1:]] for run in runs], _compile)
+    states = data.draw(st.lists(st.sampled_from(["high", "low"]), min_size=1, max_size=4))
+    actions = data.draw(
+        st.lists(
+            st.sampled_from(["go", "stop"]), min_size=len(states) - 1, max_size=len(states) - 1
+        )
+    )
+    found = linked.concretise([linked.by_leaf[name].vertex for name in states], actions)
+
+    def agreed(run):
+        steps = 0
+        for place, name in enumerate(states):
+            if place >= len(run) or linked.leaf_of(run[place][1]) != name:
+                break
+            if place and run[place][0] != actions[place - 1]:
+                break
+            steps += 1
+        return steps
+
+    longest = max(map(agreed, runs))
+    assert (found.step, found.real) == (longest, longest == len(states))
+    assert bool(found.endpoints) == bool(longest)
+
+
+def test_equal_runs_share_their_endpoints():
+    run = [("", (0, 0)), ("go", (3, 0)), ("go", (3, 1))]
+    linked = link(X_HIGH, [run] * 1000, _compile)
+    assert len(linked.trie) == 3
+    assert sum(linked.counts.values()) == 2000
+    assert linked.initial() == {linked.by_leaf["low"].vertex: 1000}
+    trie = linked.trie
+    [first] = trie.following(ROOT)
+    assert (trie.action[first], trie.state[first]) == ("", (0, 0))
+
+
+def test_equal_runs_without_end_leave_no_more_than_so_many():
+    linked = LinkedAbstraction(X_HIGH, _compile, 10)
+    for _ in range(100):
+        linked.end(linked.step(linked.step(ROOT, "", (0, 0)), "go", (3, 0)))
+    assert (len(linked.trie), linked.forgotten, sum(linked.counts.values())) == (2, 95, 5)
+
+
+@pytest.mark.parametrize("most", [-1, 0, 1])
+def test_a_memory_that_holds_no_step_is_refused(most):
+    with pytest.raises(CheckingError, match="2 or more"):
+        LinkedAbstraction(X_HIGH, _compile, most)
+
+
+def test_only_what_a_split_concerns_changes():
+    linked = link(X_HIGH, [[("", (0, 0)), ("go", (3, 0)), ("go", (3, 1))]], _compile)
+    low = linked.by_leaf["low"]
+    linked.split("high", "y > 0", "late", "early")
+    assert linked.by_leaf["low"] is low
+    assert leaves(linked.tree) == ("late", "early", "low")
+
+
+@pytest.mark.parametrize("names", [("low", "new"), ("new", "new")])
+def test_a_name_that_is_taken_is_refused(names):
+    with pytest.raises(CheckingError, match="leaf name"):
+        LinkedAbstraction(X_HIGH, _compile).split("high", "y > 0", *names)
+
+
+def test_a_leaf_that_is_not_there_is_named():
+    with pytest.raises(CheckingError, match=r"no leaf 'middle' \(accepted: high, low\)"):
+        LinkedAbstraction(X_HIGH, _compile).split("middle", "y > 0", "a", "b")
+
+
+def test_a_run_of_a_hundred_thousand_steps_is_no_problem():
+    run = [("", (0, 0)), *(("go", (step % 6, 0)) for step in range(1, 100_000))]
+    linked = link(X_HIGH, [run], _compile)
+    linked.split("high", "x > 4", "five", "some")
+    vertices = [linked.by_leaf[linked.leaf_of(state)].vertex for _, state in run]
+    assert linked.concretise(vertices, ["go"] * 99_999).real
+    assert [len(word) for word in linked.trie.words()] == [100_000]
+    assert sum(linked.counts.values()) == 99_999
+
+
+def test_a_tree_of_great_depth_is_no_problem():
+    linked = LinkedAbstraction(Leaf("s"), _compile)
+    for depth in range(3000):
+        linked.split("s", "x > 1", f"t{depth}", "s")
+    assert len(linked.by_leaf) == 3001
+
+
+def test_lists_become_parts_of_a_key():
+    assert concrete({"a": [1, [2, 3]], "b": "x"}, ["a", "b"]) == ((1, (2, 3)), "x")
