@@ -157,6 +157,12 @@ def test_tables_of_kinds_are_one_run(tmp_path: Path) -> None:
     assert met["kinds"] == ["person"]
 
 
+def test_a_run_may_lack_the_table_of_a_kind(tmp_path: Path) -> None:
+    (tables(tmp_path) / "a_people.csv").unlink()
+    (recording,) = opened(tmp_path, TrajectoriesSpec.model_validate(OF_TABLES))
+    assert [one["kinds"] for one in values(recording)] == [[], []]
+
+
 def test_a_run_that_ended_in_contact_ends_there(tmp_path: Path) -> None:
     frames = [{"Ego": [0, 0, 0, 0, 0, 0, 0], "A": [x, 0, 0, 0, 0, 0, 0]} for x in (9, 9, 2.2, 7, 8)]
     drives = [
