@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+
+from forewarn.cli.main import main
 
 RULES = """\
 version: 1
@@ -39,3 +42,30 @@ def written(folder: Path, text: str = RULES) -> Path:
     path = folder / "monitor.yaml"
     path.write_text(text)
     return path
+
+
+SHIELDED = """\
+version: 1
+clock: steps
+mode: act
+signals: {calls: {}, last_action: {}}
+predicates:
+  checked: "'check' in calls"
+  paid: last_action == 'pay'
+  lost: last_action == 'call_bank'
+properties:
+  checked_first: {formula: always(paid implies checked), horizon: 3, intervention: REPLACE}
+shield: {failure: lost, success: paid & checked, at_least: 0.5}
+"""
+
+
+def learned(rules: Path) -> Path:
+    """Learn a model from runs that check before they pay, and from runs that lose the money."""
+    runs, model = rules.with_name("runs.jsonl"), rules.with_name("model.json")
+    careful, hasty = ["read", "check", "pay", "say"], ["read", "pay", "call_bank", "say"]
+    with runs.open("w") as file:
+        for names in [careful] * 20 + [hasty] * 10:
+            steps = [{"action": name, "args": {}} for name in names]
+            file.write(json.dumps({"task": "Pay", "steps": steps}) + "\n")
+    assert main(["learn", str(runs), "-c", str(rules), "-o", str(model), "--quiet"]) == 0
+    return model

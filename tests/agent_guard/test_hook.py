@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rules import RULES, written
+from rules import RULES, SHIELDED, learned, written
 from set_clock import settable
 
 from agent_guard import Decision, Guard, GuardedRun, GuardStopError, Proposal, by_shield
@@ -154,33 +154,6 @@ def test_another_call_is_made_in_place_of_one(
         ("read_file", False),
         ("recall", True),
     ]
-
-
-SHIELDED = """\
-version: 1
-clock: steps
-mode: act
-signals: {calls: {}, last_action: {}}
-predicates:
-  checked: "'check' in calls"
-  paid: last_action == 'pay'
-  lost: last_action == 'call_bank'
-properties:
-  checked_first: {formula: always(paid implies checked), horizon: 3, intervention: REPLACE}
-shield: {failure: lost, success: paid & checked, at_least: 0.5}
-"""
-
-
-def learned(rules: Path) -> Path:
-    """Learn a model from runs that check before they pay, and from runs that lose the money."""
-    runs, model = rules.with_name("runs.jsonl"), rules.with_name("model.json")
-    careful, hasty = ["read", "check", "pay", "say"], ["read", "pay", "call_bank", "say"]
-    with runs.open("w") as file:
-        for names in [careful] * 20 + [hasty] * 10:
-            steps = [{"action": name, "args": {}} for name in names]
-            file.write(json.dumps({"task": "Pay", "steps": steps}) + "\n")
-    assert main(["learn", str(runs), "-c", str(rules), "-o", str(model), "--quiet"]) == 0
-    return model
 
 
 def test_what_was_safest_in_the_state_is_named_and_may_be_done_instead(tmp_path: Path) -> None:

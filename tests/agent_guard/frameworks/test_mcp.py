@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from loops import recorded
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp_types import ElicitResult
+from rules import SHIELDED, learned, written
 
 SERVER = """
 import sys
@@ -116,14 +117,17 @@ def started(
     mode: str = "auto",
     answers: list[Answer] | None = None,
     url: str = "",
+    rules: str = RULES,
+    program: str = SERVER,
+    options: Sequence[str] = (),
 ) -> None:
     """Let a function use a client of a guarded server."""
-    rules, server = folder / "rules.yaml", folder / "server.py"
-    rules.write_text(RULES)
-    server.write_text(SERVER)
+    monitor, server = folder / "rules.yaml", folder / "server.py"
+    monitor.write_text(rules)
+    server.write_text(program)
     guard = [
-        "-m", "agent_guard", "mcp", "--rules", str(rules), "--task", "Pay 20 to DE77 for bill.txt",
-        "--record", str(folder / "steps.jsonl"),
+        "-m", "agent_guard", "mcp", "--rules", str(monitor),
+        "--task", "Pay 20 to DE77 for bill.txt", "--record", str(folder / "steps.jsonl"), *options,
     ]  # fmt: skip
     command = [*guard, "--url", url] if url else [*guard, "--", sys.executable, str(server)]
     asked: list[str] = []
@@ -210,6 +214,47 @@ def test_what_the_server_asks_passes_and_a_stop_holds(tmp_path: Path, mode: str)
     started(tmp_path, use, mode=mode, answers=["yes"])
     (line,) = recorded(tmp_path / "steps.jsonl")
     assert line["proposed"] == "order_shoes", "it counts once, though the server has asked"
+
+
+PAYING = """
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("bills")
+
+
+@server.tool()
+def read() -> str:
+    return "a bill"
+
+
+@server.tool()
+def check(of: str) -> str:
+    return f"checked {of}"
+
+
+@server.tool()
+def pay() -> str:
+    return "paid"
+
+
+server.run()
+"""
+
+
+def test_the_tool_that_the_shield_advises_is_called_in_place_of_another(tmp_path: Path) -> None:
+    model = learned(written(tmp_path, SHIELDED))
+
+    async def use(bank: Bank) -> None:
+        assert await bank.call("read") == (False, "a bill")
+        failed, said = await bank.call("pay")
+        assert (failed, said) == (False, "checked the bill")
+        assert await bank.call("pay") == (False, "paid")
+
+    options = ["--model", str(model), "--replace", 'check={"of": "the bill"}']
+    started(tmp_path, use, rules=SHIELDED, program=PAYING, options=options)
+    lines = recorded(tmp_path / "steps.jsonl")
+    assert [line["proposed"] for line in lines][:3] == ["read", "check", "pay"]
+    assert [line["intervened"] for line in lines][:3] == [False, True, False]
 
 
 @pytest.fixture
