@@ -7,6 +7,8 @@ import math
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from forewarn.expressions.functions import FUNCTIONS
 from forewarn.expressions.functions.flows import MAX_FOLLOWED
@@ -167,6 +169,39 @@ def test_too_much_to_look_through_is_not_known() -> None:
     long = ["a" * (MAX_FOLLOWED + 1)]
     found = FUNCTIONS["unsolicited"].call(notes, "pay", [], [], "t", ["x"], ["{}"], long)
     assert math.isnan(found) and "more than" in notes[0]
+
+
+PIECES = st.sampled_from(
+    ["\n", " ", "'", '"', "{", "}", "[", "(", ":", ",", ".", "\\n", "pay", "AC12345678", "at",
+     "dot", "a.b", "eve@x.org", "www.x.org", "é", "İ", "ß", "-", "to", "delete"]
+)  # fmt: skip
+TEXTS = st.lists(PIECES, max_size=40).map("".join)
+
+
+@given(
+    st.sampled_from(["pay", "getMail", "delete_file", "", "🙂", "run"]),
+    st.lists(st.tuples(TEXTS, TEXTS), max_size=3),
+    TEXTS,
+    st.lists(TEXTS, max_size=3),
+)
+def test_any_texts_give_known_grounds(
+    tool: str, given_: list[tuple[str, str]], task: str, results: list[str]
+) -> None:
+    made: list[tuple[str, dict[str, str], str | None]] = [("read", {"a": r}, r) for r in results]
+    found = grounds(tool, dict(given_), *made, task=task)
+    assert isinstance(found, list) and {*found} <= {"effect", "value", "reading"}
+    assert found == [] or results
+
+
+@pytest.mark.parametrize(
+    "text", ["\n ", "a.", "{'", "' ", "(at ", "a:\n", "\\n \n", "x@", "AC1 ", ".a-"], ids=repr
+)
+def test_a_long_text_of_one_kind_is_read_at_all(text: str) -> None:
+    """Patterns that go back and forth would take minutes here."""
+    long = text * (200_000 // len(text))
+    page = ("read_page", {"a": long[:1000]}, long)
+    for tool in ("pay", "run"):
+        grounds(tool, {"to": "AC12345678", "command": long}, page, task="Pay Bob " + long[:50_000])
 
 
 @pytest.mark.parametrize("wrong", [3, [3], None, float("nan")])
