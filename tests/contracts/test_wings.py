@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from configparser import ConfigParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import forewarn.wings
 from forewarn.cli.main import COMMANDS
 from forewarn.config.fields import Section
 from forewarn.config.file import MonitorSpec
-from forewarn.registry import WINGS, command_module, section_of_wing, state_kind
+from forewarn.registry import TO_MODULE, WINGS, command_module, section_of_wing, state_kind
 from forewarn.states.kinds import Kind
 
 ABSENT = """
@@ -172,3 +174,17 @@ def test_each_kind_of_states_of_a_wing_names_it_where_it_is_absent(
     done = python(ABSENT.format(wing=wing) + MAIN, "validate", config)
     assert done.returncode == 2
     assert f"needs the wing {wing}" in done.stdout + done.stderr
+
+
+def test_each_folder_of_a_wing_is_registered_and_kept_apart() -> None:
+    root = Path(forewarn.wings.__path__[0])
+    folders = {path.parent.name for path in root.glob("*/__init__.py")}
+    assert folders == set(WINGS)
+    contracts = ConfigParser()
+    contracts.read(Path(__file__).parents[2] / ".importlinter")
+    apart = contracts["importlinter:contract:wings"]["modules"].split()
+    assert {name.rpartition(".")[2] for name in apart} == folders
+    for name, wing in WINGS.items():
+        modules = {path.stem for path in (root / name / "commands").glob("*.py")}
+        assert {command.translate(TO_MODULE) for command in wing.commands} <= modules
+        assert (Path(__file__).parents[1] / "wings" / name).is_dir(), "its tests"

@@ -27,7 +27,7 @@ PACKAGE = "forewarn.wings"
 STATE_KINDS = "forewarn.state_kinds"
 ACTUATORS, ACTUATOR_SECTIONS = "forewarn.actuators", "forewarn.actuator_sections"
 COMMAND_POINTS = "forewarn.commands"
-_TO_MODULE = str.maketrans(" -", "__")
+TO_MODULE = str.maketrans(" -", "__")
 
 
 class Wing(NamedTuple):
@@ -115,7 +115,7 @@ def command_module(name: str) -> ModuleType:
     InputError
         If it is another package's and does not load.
     """
-    wing, module = wing_of(name), name.translate(_TO_MODULE)
+    wing, module = wing_of(name), name.translate(TO_MODULE)
     if wing is None:
         try:
             return import_module(f"forewarn.cli.{module}_command")

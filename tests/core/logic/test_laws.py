@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from forewarn.config.file import MonitorSpec
-from forewarn.logic.automaton import compatible_classes
 from forewarn.logic.specification import compile_spec
 
 RATE = 10.0
@@ -218,9 +217,7 @@ def violations(monitor, name: str, stretches) -> list[int]:
                 for i, atom in enumerate(automaton.atoms)
                 if vocabulary.holds(atom, observation.state)
             )
-            everything = (1 << len(automaton.atoms)) - 1
-            (letter_class,) = compatible_classes(automaton, everything, letter)
-            state = int(automaton.transitions[state, letter_class])
+            state = int(automaton.transitions[state, automaton.letter_class[letter]])
             if state == automaton.violated:
                 ticks.append(tick)
             tick += 1

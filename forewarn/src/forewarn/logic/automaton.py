@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,9 +53,6 @@ class Automaton:
     satisfied: int | None
     names: tuple[str, ...]
     countdown: int | None = None
-    _compatible: dict[tuple[int, int], tuple[int, ...]] = field(
-        default_factory=dict, init=False, repr=False
-    )
 
     @property
     def n_states(self) -> int:
@@ -118,32 +115,6 @@ def successors(
     """Return all states that one tick can lead to from `states` when its class is in `classes`."""
     block = automaton.transitions[np.ix_(sorted(states), sorted(classes))]
     return frozenset(np.unique(block).tolist())
-
-
-def compatible_classes(automaton: Automaton, known: int, values: int) -> tuple[int, ...]:
-    """Return the classes of all letters that agree with what is known.
-
-    Parameters
-    ----------
-    known : int
-        Mask of the atoms whose value is known.
-    values : int
-        Mask of the known atoms that hold; bits outside `known` are ignored.
-
-    Returns
-    -------
-    tuple of int
-        Sorted; all classes when nothing is known. Answers are kept, so a repeated question
-        costs a dictionary look-up.
-    """
-    key = (known, values & known)
-    found = automaton._compatible.get(key)
-    if found is None:
-        letters = np.arange(len(automaton.letter_class))
-        agreeing = automaton.letter_class[(letters & key[0]) == key[1]]
-        found = tuple(np.unique(agreeing).tolist())
-        automaton._compatible[key] = found
-    return found
 
 
 def horizon_notes(automaton: Automaton, horizon: int | None) -> list[str]:
