@@ -61,7 +61,7 @@ MORE = {
     "PropertySpec.scores": "#learned_score",
     "PropertySpec.hold_while": "../howto/interventions.md#a-stop-that-changes-its-own-risk",
     "PropertySpec.intervention": "../howto/guard.md",
-    "LearningSpec.regrow": "#a-tree-that-is-grown-anew",
+    "LearningSpec.regrow": "#a-tree-that-is-grown-again",
     "LearningSpec.calibration": "../howto/tuning.md",
     "AnomalySpec.file": "cli.md#anomalies",
     "BoundsSpec.kind": "../design/bounds.md",

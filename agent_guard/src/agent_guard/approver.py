@@ -44,7 +44,7 @@ def guard_approver(
     Raises
     ------
     ForewarnError
-        If the rules or the model cannot be had.
+        If the rules or the model cannot be loaded.
     """
     guard = Guard.open(rules, model, record=record, **options)
 

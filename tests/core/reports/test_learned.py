@@ -120,7 +120,7 @@ def test_nothing_fails_is_fetched_or_wider_than_a_phone(look: Look, made: Made, 
 def test_the_tree_is_the_one_that_was_learned(opened: Look, made: Made) -> None:
     shown = opened("learn-states")
     leaves = made.learn_states["leaves"]
-    told = dict(zip(texts(shown, ".leaf b"), texts(shown, ".leaf .told"), strict=True))
+    told = dict(zip(texts(shown, ".leaf b"), texts(shown, ".leaf .remark"), strict=True))
     assert told.keys() == leaves.keys()
     for name, kinds in leaves.items():
         assert told[name].startswith(f"{sum(kinds.values())} moments; {next(iter(kinds))}")
@@ -246,7 +246,7 @@ def test_the_report_of_a_replay_holds_all_of_it(look: Look, made: Made) -> None:
     )
     # The tree is that of the monitor file, with what the model counts in its leaves.
     model = json.loads((made.folder / "model.json").read_text())
-    told = dict(zip(texts(shown, ".leaf b"), texts(shown, ".leaf .told"), strict=True))
+    told = dict(zip(texts(shown, ".leaf b"), texts(shown, ".leaf .remark"), strict=True))
     counted = dict.fromkeys(told, 0)
     for step in model["actions"]:
         counted[step["state"].partition(":")[0]] += sum(step["counts"])

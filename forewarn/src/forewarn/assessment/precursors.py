@@ -65,7 +65,7 @@ class Precursors(NamedTuple):
     spans : int
         Other spans of time.
     foreseen : int
-        Violations that are told from nine tenths of the other spans.
+        Violations that are distinguished from nine tenths of the other spans.
     p_value : float
         Probability that chance foresees as many; NaN where there are too few.
     signal, kind : str

@@ -118,7 +118,7 @@ def incident_labels() -> Any:
 
 
 def labelled(folders: Sequence[Path], output: Output) -> list[Any] | None:
-    """Return the incidents whose labels are to be heeded; None if no folder is given.
+    """Return the incidents whose labels are to be used; None if no folder is given.
 
     Raises
     ------

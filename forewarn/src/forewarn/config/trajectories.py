@@ -130,7 +130,7 @@ class TrajectoriesSpec(Section):
     min_duration : float
         Seconds for which such an ego must be seen; others give no recording.
     ending : tuple of str
-        Keys of a run that say how it ended. Each becomes a signal of its name, and is told at the
+        Keys of a run that say how it ended. Each becomes a signal of its name, and is given at the
         last frame; before it, and for null, it is an empty text (0 or false for numbers, truths).
     contact : ContactSpec or None
         For runs of which a key of `ending` says something: when they ended.

@@ -4,7 +4,7 @@ A node that is killed loses what it has not handed to the operating system. The 
 closes a chunk as soon as it spans `flush_period` seconds of log time, so that no more than this
 is lost to ``kill -9``; `open_recording` reads such a file and says that it was not closed.
 `rosbags`' own writer keeps up to a megabyte in memory and hands over the rest when Python's
-buffer is full: the file of a killed process may end anywhere, hence the `mcap` package here.
+buffer is full: the file of a killed process may end anywhere. So the `mcap` package is used here.
 """
 
 from __future__ import annotations

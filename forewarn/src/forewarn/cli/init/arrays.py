@@ -65,7 +65,7 @@ def _numbers(name: str, values: Sequence[Any]) -> Iterator[Proposal]:
             text = f"abs(norm({name}) - {GRAVITY})" if gravity else f"norm({name})"
             yield Proposal("shock", text, "", "gravity taken off" if gravity else "")
         elif called & _OTHERS and called & _PLACES:
-            told = "if it is told as seen from the robot"
+            told = "if it is given as seen from the robot"
             yield Proposal(f"{name}_distance", f"norm({name})", "", told, Role.DISTANCE)
     elif called & _SCANS and all(len(v) == 2 for v in values[0] if isinstance(v, (list, tuple))):
         text = f"min([beam[1] for beam in {name} if beam[1] > 0], default=inf)"

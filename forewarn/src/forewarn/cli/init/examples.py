@@ -140,7 +140,7 @@ def _plain_example(signal: DraftSignal) -> Example:
     texts = signal.statistics.texts if signal.statistics else ()
     test = f"{signal.name} == {texts[-1]!r}" if texts else f"{signal.name} > 0"
     remark = "" if texts else often(signal.numbers > 0)
-    # What a text must not say nobody can tell from its values: then the file has a stand-in.
+    # The values of a text do not show what it must not say: then the file has a stand-in.
     broken = float((signal.numbers > 0).mean()) if signal.numbers.size else 1.0
     return Example(
         ((f"{signal.name}_on", signal.name if flag else test, remark),),

@@ -24,7 +24,7 @@ LIMIT = re.compile(r"(abs\()?(\w+)\)? ([<>]) (-?[\d.]+)\Z")
 BOUND = re.compile(r"\[0:([\d.]+)\]")
 WINDOW = re.compile(r", (0\.\d+)\)")
 MOST_SCALE = 10.0
-"""A limit that is usually exceeded by as much is told in another unit, or of something else."""
+"""A limit that is usually exceeded by as much is in another unit, or about something else."""
 SELDOM_SHARE = 0.99
 PHASES = ("moving", "told_to_move", "arm_moves", "told_to_turn", "flying")
 """Predicates that say what a robot is about, and limit nothing."""

@@ -13,8 +13,8 @@ CORNERS = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0], [-1.0, 1.0]]) / 2
 def gaps_to(place: tuple[float, float, float], sizes: Floats, boxes: Floats) -> Floats:
     """Return the distance of a rectangle to each of others; 0 where they touch or overlap.
 
-    Between two rectangles that are apart, the shortest way begins or ends at a corner. They overlap
-    where they do on the directions of all four sides (the separating axis theorem).
+    Between two rectangles that do not overlap, the shortest way begins or ends at a corner. They
+    overlap where they do on the directions of all four sides (the separating axis theorem).
 
     Parameters
     ----------

@@ -123,8 +123,8 @@ def _runs(path: Path, layout: TrajectoriesSpec) -> list[Scene]:
             found.append(_run(line, number, layout, stem(path) or path.name))
         except ValueError as error:
             raise lines.error(number, str(error)) from error
-    told = tuple(lines.warnings)
-    return [replace(one, warnings=told) for one in found] if told else found
+    facts = tuple(lines.warnings)
+    return [replace(one, warnings=facts) for one in found] if facts else found
 
 
 def _run(line: Mapping[str, Any], number: int, layout: TrajectoriesSpec, file: str) -> Scene:
@@ -138,8 +138,8 @@ def _run(line: Mapping[str, Any], number: int, layout: TrajectoriesSpec, file: s
     kinds = {} if layout.kinds is None else line.get(layout.kinds)
     if not isinstance(kinds, dict):
         raise ValueError(f"{layout.kinds}: {short(kinds)} is no dictionary of kinds")
-    told = {k: v for k, v in line.items() if v is None or isinstance(v, str | int | float)}
-    return _scene(str(run), frames, kinds, {"file": file, "run": str(run), **told}, layout)
+    facts = {k: v for k, v in line.items() if v is None or isinstance(v, str | int | float)}
+    return _scene(str(run), frames, kinds, {"file": file, "run": str(run), **facts}, layout)
 
 
 def _framed(path: Path, layout: TrajectoriesSpec) -> Scene:
@@ -153,14 +153,14 @@ def _framed(path: Path, layout: TrajectoriesSpec) -> Scene:
 
 
 def _scene(
-    run: str, frames: Sequence[Any], kinds: Mapping[str, Any], told: Mapping[str, Any],
+    run: str, frames: Sequence[Any], kinds: Mapping[str, Any], facts: Mapping[str, Any],
     layout: TrajectoriesSpec, warnings: Sequence[str] = (),
 ) -> Scene:  # fmt: skip
-    missing = [key for key in layout.ending if key not in told]
+    missing = [key for key in layout.ending if key not in facts]
     if missing:
         raise ValueError(f"{missing[0]}: the run does not say it, and trajectories.ending asks it")
     seen: list[Sighting] = []
-    times = [_time_ns(frame, at, layout, told) for at, frame in enumerate(frames)]
+    times = [_time_ns(frame, at, layout, facts) for at, frame in enumerate(frames)]
     of = {name: _texts(name, value) for name, value in kinds.items()}
     columns = [getattr(layout.columns, field) for field in FIELDS]
     for at, frame in enumerate(frames):
@@ -174,7 +174,7 @@ def _scene(
                 raise ValueError(f"frames[{at}].{name}: {error}") from error
             own = of.get(name, ()) if kind is None else (str(kind),)
             seen.append(Sighting(at, name, own, read))
-    return scene(run, times, seen, layout, told, warnings)
+    return scene(run, times, seen, layout, facts, warnings)
 
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:
@@ -184,22 +184,22 @@ def _texts(name: str, value: Any) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _time_ns(frame: Any, at: int, layout: TrajectoriesSpec, told: Mapping[str, Any]) -> int:
+def _time_ns(frame: Any, at: int, layout: TrajectoriesSpec, facts: Mapping[str, Any]) -> int:
     if layout.time is not None:
         time = frame.get(layout.time) if isinstance(frame, dict) else None
         number = _number(time)
         if not number >= 0:
             raise ValueError(f"frames[{at}].{layout.time}: {short(time)} is no time")
         return round(number * NANOSECONDS[layout.time_unit])
-    return round(at * _period(layout, told) * 1e9)
+    return round(at * _period(layout, facts) * 1e9)
 
 
-def _period(layout: TrajectoriesSpec, told: Mapping[str, Any]) -> float:
+def _period(layout: TrajectoriesSpec, facts: Mapping[str, Any]) -> float:
     if not isinstance(layout.period, str):
         return layout.period or 0.0
-    period = _number(told.get(layout.period))
+    period = _number(facts.get(layout.period))
     if not 0 < period < math.inf:
-        raise ValueError(f"{layout.period}: {short(told.get(layout.period))} is no period in s")
+        raise ValueError(f"{layout.period}: {short(facts.get(layout.period))} is no period in s")
     return period
 
 

@@ -1,6 +1,6 @@
 """What one object of a scene saw, as a recording; its address is ``file.jsonl::run=17,object=a``.
 
-The address carries what the monitor file says of the files, so that whoever opens it needs nothing
+The address carries what the monitor file says of the files, so that a reader needs nothing
 else.
 """
 
@@ -146,7 +146,7 @@ class TrajectoryRecording(JsonTrace):
 
     def metadata(self) -> Mapping[str, Mapping[str, str]]:
         """Return what the run says of itself: texts and numbers."""
-        return {"run": {key: str(value) for key, value in self._scene.told.items()}}
+        return {"run": {key: str(value) for key, value in self._scene.facts.items()}}
 
     def close(self) -> None:
         """Do nothing: scenes are kept for the other egos."""

@@ -56,7 +56,7 @@ class Scene:
         x, y, yaw, vx, vy, length and width. A yaw is continuous: it goes beyond pi.
     names, kinds : tuple of str
         Of the objects, by number.
-    told : mapping
+    facts : mapping
         What else the run says: texts, numbers and truth values.
     warnings : tuple of str
         What was worked around.
@@ -69,7 +69,7 @@ class Scene:
     rows: Floats
     names: tuple[str, ...]
     kinds: tuple[str, ...]
-    told: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     def egos(self, layout: TrajectoriesSpec) -> list[str]:
@@ -91,7 +91,7 @@ class Scene:
             np.r_[start:row, row + 1 : end]
             for row, start, end in zip(own.tolist(), starts.tolist(), ends.tolist(), strict=True)
         ]
-        ended = any(self.told[key] not in (None, "", False) for key in layout.ending)
+        ended = any(self.facts[key] not in (None, "", False) for key in layout.ending)
         count = self._contact(own, others, layout.contact) if ended and layout.contact else len(own)
         return View(self, own[:count], others[:count], layout.ending)
 
@@ -135,8 +135,8 @@ class View:
     def samples(self) -> Iterator[Sample]:
         """Yield what it sees at each frame, as signals by name."""
         scene = self.scene
-        before = {key: blank(scene.told[key]) for key in self.ending}
-        after = {key: _ending(scene.told[key]) for key in self.ending}
+        before = {key: blank(scene.facts[key]) for key in self.ending}
+        after = {key: _ending(scene.facts[key]) for key in self.ending}
         times = self.times_ns.tolist()
         for time, row, others in zip(times, self.own.tolist(), self.others, strict=True):
             x, y, yaw, vx, vy, length, width = scene.rows[row].tolist()
@@ -154,8 +154,8 @@ class View:
 
     def digest(self) -> str:
         """Return the SHA-256 of what it sees, in hex; names do not enter."""
-        told = [self.scene.told[key] for key in self.ending]
-        found = hashlib.sha256(repr(told).encode())
+        facts = [self.scene.facts[key] for key in self.ending]
+        found = hashlib.sha256(repr(facts).encode())
         for part in (self.times_ns, self.scene.rows[self.own]):
             found.update(part.tobytes())
         for others in self.others:
@@ -175,7 +175,7 @@ def _ending(value: Any) -> Any:
 
 def scene(
     run: str, times_ns: Sequence[int], seen: Sequence[Sighting], layout: TrajectoriesSpec,
-    told: Mapping[str, Any], warnings: Sequence[str] = (),
+    facts: Mapping[str, Any], warnings: Sequence[str] = (),
 ) -> Scene:  # fmt: skip
     """Return the scene of a run from what is seen of its objects.
 
@@ -200,7 +200,7 @@ def scene(
     times = np.array(times_ns, np.int64)
     rows = _derived(values, times[frame], number, np.array(sizes).reshape(-1, 2), layout.heading)
     named = tuple(kinds[name][-1] if kinds[name] else "" for name in numbers)
-    return Scene(run, times, frame, number, rows, tuple(numbers), named, told, tuple(warnings))
+    return Scene(run, times, frame, number, rows, tuple(numbers), named, facts, tuple(warnings))
 
 
 def _check_once(frame: Numbers, number: Numbers, names: Sequence[str]) -> None:
@@ -256,7 +256,7 @@ def _velocity(
     place: Floats, heading: Floats, velocity: Floats, speed: Floats, times: Numbers,
     begins: npt.NDArray[np.bool_],
 ) -> Floats:  # fmt: skip
-    """Return the velocity: as told, by speed and heading, or from the last two places."""
+    """Return the velocity: as given, by speed and heading, or from the last two places."""
     moved = np.full_like(place, np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
         moved[:, 1:] = np.diff(place) / (np.diff(times) / 1e9)

@@ -122,7 +122,7 @@ def _leaf(way: str, name: str, note: LeafNote | None, colours: Mapping[str, int]
     notes = [f"{note.number:,} moments", note.remark, _shares(note) if note.classes else ""]
     return (
         f"<div class=leaf><span>{way}<b>{escape(name)}</b></span>{_bar(note, colours)}"
-        f"<span class=told>{escape('; '.join(filter(None, notes)))}</span></div>"
+        f"<span class=remark>{escape('; '.join(filter(None, notes)))}</span></div>"
     )
 
 
