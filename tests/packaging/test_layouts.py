@@ -16,7 +16,10 @@ from forewarn.config.actions import ACTIONS
 ROOT = Path(__file__).parents[2]
 MESSAGES = ROOT / "ros2_ws" / "src" / "forewarn_msgs" / "msg"
 NODE = ROOT / "monitor_node" / "src" / "monitor_node"
-DIAGNOSTICS = {"monitor: timing": NODE / "diagnosis.py", "monitor: alerts": NODE / "findings.py"}
+DIAGNOSTICS = {
+    "monitor: timing": NODE / "diagnosis.py",
+    "monitor: alerts": NODE / "run_diagnostics.py",
+}
 BUILT_IN = {"bool", "string", "float64", "uint8", "uint32", "uint64", "int32", "int64"}
 OTHERS = {"std_msgs/Header": {"stamp": "time", "frame_id": "string"}, "String": {"data": "string"}}
 
