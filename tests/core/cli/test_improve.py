@@ -188,3 +188,20 @@ def test_what_cannot_be_improved_is_refused(
         result = forewarn("init", "--improve", config, *arguments)
         assert result.code == 2 and said in result.err.replace("\n", " "), said
     assert "-o: is missing" in forewarn("init", one).err
+
+
+def test_blocks_of_one_long_recording_count_as_recordings(
+    forewarn: Callable[..., Any], bags: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "monitor.yaml"
+    config.write_text(MONITOR)
+    asked = ("init", "--improve", config, bags / "run0.jsonl", "--most", 1, "--tries", 1)
+    refused = forewarn(*asked)
+    assert refused.code == 2
+    assert "--blocks S to cut them" in refused.err
+    result = forewarn(*asked, "--blocks", 7, "--json")
+    assert result.code == 0, result.err
+    found = json.loads(result.out)
+    parts = [*found["choosing"], *found["judging"]]
+    assert len(parts) == 8, "of 59.9 s"
+    assert any(part.endswith("run0.jsonl::0.000..6.999") for part in parts)

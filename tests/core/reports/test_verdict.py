@@ -21,6 +21,7 @@ from forewarn.models.counts import CountModel
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings.registry import open_recording
+from forewarn.reports.html import render
 from forewarn.reports.states import in_words
 from forewarn.reports.timeline import used
 from forewarn.reports.verdict import time_in_alert, verdict, worst_moments
@@ -141,3 +142,18 @@ def test_states_are_told_in_words(name: str, words: str) -> None:
 @given(st.text(max_size=30))
 def test_any_name_of_a_state_can_be_told(name: str) -> None:
     assert in_words(name) or not name
+
+
+def test_on_a_phone_lead_and_state_of_each_event_are_in_view(
+    learned: Learned, replayed: RecordedRun, look: Any
+) -> None:
+    shown = look(render(*learned, [replayed]))
+    shown.resize(390, 844)
+    shown.settle()
+    cells = shown.evaluate(
+        "[...document.querySelectorAll('#worst td')].filter(c => c.textContent)"
+        ".map(c => [c.dataset.label, c.getBoundingClientRect().right])"
+    )
+    assert {"state", "time"} <= {label for label, _ in cells}
+    assert any(label.startswith("lead") for label, _ in cells)
+    assert max(right for _, right in cells) <= 390

@@ -39,6 +39,7 @@ from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.loading import load_compiled
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings.groups import Grouping
+from forewarn.recordings.parts import Part
 from forewarn.recordings.registry import open_recording
 from forewarn.signals.clock import horizon_ticks
 from forewarn.states.predicates.validity import Validity
@@ -70,7 +71,8 @@ def run_improvement(
         raise InputError(
             plural(len(recordings), "recording"),
             key="BAG",
-            accepted=f"{LEAST_RECORDINGS} or more: half of them choose, the others judge",
+            accepted=f"{LEAST_RECORDINGS} or more, or --blocks S to cut them: half of them choose, "
+            "the others judge",
         )
     if spec.learned_score:
         output.warn(
@@ -101,6 +103,30 @@ def run_improvement(
     _show(chosen, found, output)
     change = _write(config, target, found, output)
     output.emit(_record(chosen, found, change, target))
+    return found
+
+
+def blocks_of(recordings: Sequence[Path], seconds: float) -> list[Path]:
+    """Return the parts that recordings are cut into, each so long; the rest of one is left out.
+
+    Raises
+    ------
+    InputError
+        If a recording has no times.
+    """
+    found = []
+    for path in recordings:
+        with open_recording(path) as recording:
+            if not recording.timed:
+                raise InputError(
+                    f"{path} has no times", key="--blocks", accepted="recordings with times"
+                )
+            count = int(recording.duration / seconds)
+        # A moment belongs to one block: both ends of a part count.
+        found += [
+            Part(f"{k * seconds:.3f}", f"{(k + 1) * seconds - 0.001:.3f}").of(path)
+            for k in range(count)
+        ]
     return found
 
 

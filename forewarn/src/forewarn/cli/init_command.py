@@ -14,7 +14,7 @@ from forewarn.cli.common import (
     positive_number,
     recordings_argument,
 )
-from forewarn.cli.improving import run_improvement
+from forewarn.cli.improving import blocks_of, run_improvement
 from forewarn.cli.init.draft import draft
 from forewarn.cli.init.proposing import Proposed, proposed_rules
 from forewarn.cli.init.rules import kind_of
@@ -79,6 +79,12 @@ class Options:
         of=at_least_one,
         default=12,
     )
+    blocks: float | None = option(
+        "with --improve: cut recordings into blocks of so many seconds, each of which counts as a "
+        "recording",
+        "S",
+        of=positive_number,
+    )
     allow_missing: bool = allow_missing_option()
     rate: Rate | None = option(
         "ticks a second, or steps (default: 10, or a trace's lines a second if these "
@@ -109,7 +115,7 @@ def run(options: Options, output: Output) -> int:
         recordings = existing_recordings(options.recordings, load_spec(options.improve))
         run_improvement(
             options.improve,
-            recordings,
+            recordings if options.blocks is None else blocks_of(recordings, options.blocks),
             options.output,
             options.property,
             options.most,

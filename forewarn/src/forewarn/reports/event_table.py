@@ -27,7 +27,7 @@ def event_table(monitor: Monitor, run: RecordedRun, picture: str | None) -> str:
     happened.sort(key=lambda timed: timed[:2])
     rows = [event_row(monitor, run, event, picture) for _, _, event in happened[:MAX_EVENTS]]
     if rows:
-        text += table(columns_of(monitor), rows, long="state")
+        text += table(columns_of(monitor), rows, long="state", cards=True)
     if len(happened) > MAX_EVENTS:
         text += absent(f"{len(happened) - MAX_EVENTS} more are not listed.")
     return text

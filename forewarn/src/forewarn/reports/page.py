@@ -54,7 +54,13 @@ def plot(identifier: str, figure: dict[str, Any]) -> str:
     )
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, long: str = "") -> str:
+def table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    long: str = "",
+    cards: bool = False,
+) -> str:
     """Return a table that scrolls where it is too large.
 
     Parameters
@@ -65,6 +71,8 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, long: str = 
         Cells, as HTML.
     long : str
         The column that needs room for long text.
+    cards : bool
+        On a narrow screen each row is a card, so that none of its cells is out of view.
     """
     right = [name.startswith(">") for name in columns]
     kinds = [
@@ -75,14 +83,18 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, long: str = 
         f"<th{' class=n' if r else ''}>{escape(name.lstrip('>'))}</th>"
         for name, r in zip(columns, right, strict=True)
     )
+    if cards:
+        labels = [escape(name.lstrip(">")) for name in columns]
+        kinds = [f'{kind} data-label="{label}"' for kind, label in zip(kinds, labels, strict=True)]
     body = "".join(
         "<tr>"
         + "".join(f"<td{kind}>{cell}</td>" for cell, kind in zip(row, kinds, strict=True))
         + "</tr>\n"
         for row in rows
     )
+    opened = "<table class=cards>" if cards else "<table>"
     return (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+        f'<div class="scroll">{opened}<thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 

@@ -89,8 +89,8 @@ def _violations(monitor: Monitor, runs: Sequence[RecordedRun], count: int, misse
     if leads is None:
         return "The violation was missed" if count == 1 else f"All {count:,} violations were missed"
     if missed:
-        text = f"{missed:,} of {plural(count, 'violation')} {_was(missed)} missed; the other"
-        return f"{text}{'s' if seen > 1 else ''} {_was(seen)} foreseen {_ahead(monitor, leads)}"
+        text = f"{seen:,} of {plural(count, 'violation')} {_was(seen)} foreseen"
+        return f"{text} {_ahead(monitor, leads)}, {missed:,} {_was(missed)} missed"
     all_of_them = "The violation was" if count == 1 else f"All {count:,} violations were"
     return f"{all_of_them} foreseen {_ahead(monitor, leads)}"
 
@@ -154,7 +154,7 @@ def worst_moments(monitor: Monitor, runs: Sequence[RecordedRun], drawn: int) -> 
     columns = (*(["recording"] if many else []), *columns_of(monitor))
     used = [at for at in range(len(columns)) if any(row[at] for row in rows)]
     columns, rows = tuple(columns[at] for at in used), [[row[at] for at in used] for row in rows]
-    body = table(columns, rows, long="state") + more
+    body = table(columns, rows, long="state", cards=True) + more
     return section("worst", "Worst moments", escape(WORST), body)
 
 
