@@ -251,7 +251,7 @@ def test_explain_shows_what_the_risk_rests_on(stepper: Stepper, probe: Probe) ->
     assert list(response.signal_ages) == [0.0, 0.0, 0.0]
     assert "moving & close & ttc<2" in response.text
     assert "likeliest way" in response.text
-    assert "What would lower it most is 'moving' becoming false" in response.text
+    assert "if 'moving' became false" in response.text
     assert response.risk.most_likely_path[0] == "moving & close & ttc<2"
     assert len(response.step_probabilities) == len(response.risk.most_likely_path) - 1
     riskiest = probe.call(Explain, "explain")

@@ -163,7 +163,7 @@ def test_what_explains_a_risk_tells_the_sum_that_it_is(folder: Path, model: Path
         lower = remedies.of(monitor, verdict, rows[0])
         assert lower == "" or lower.endswith(f"lower it most: to {best.risk:.3g}")
         lowered += lower != ""
-        assert all("By the chain alone" in one for one in in_words(why, monitor.clock)[:1])
+        assert all("by the chain alone" in one for one in in_words(why, monitor.clock)[:1])
     assert summed > 20 and told and lowered
 
 
@@ -199,7 +199,7 @@ def test_inspect_and_report_tell_it_of_states(
     shown = forewarn(*words)
     made = r"are those of the table \((0\.\d\d \w+( \+ )?){1,4}\), as it is while near is unknown"
     assert re.search(made, shown.out)
-    assert "by the chain alone 0." in shown.out
+    assert "the chain alone says 0." in shown.out
     document = json.loads(forewarn(*words, "--json", "-q").out)
     for state in document["riskiest"]["no_crash"]:
         why = document["reasons"]["no_crash"][state["state"]]

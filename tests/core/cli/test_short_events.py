@@ -18,7 +18,7 @@ signals: {bumper: {topic: /bumper, type: std_msgs/msg/Bool, value: data, timeout
 predicates: {hit: bumper}
 properties: {no_hit: {formula: always(not hit), horizon: 1, breach_clear_time: 0}}
 """
-TOLD = "only the newest message of a tick (10 Hz) is read of /bumper (100 Hz): what is over"
+TOLD = "faster than the ticks (10 Hz): /bumper (100 Hz). Only the newest message of a tick is read"
 
 
 @pytest.fixture

@@ -93,7 +93,7 @@ def test_what_tune_says_of_thresholds_is_what_replay_shows(
 def test_one_property_can_be_tuned_alone(tuned: Callable[..., Any], config: Path) -> None:
     result = tuned(*BUDGET, "--property", "no_contact", "--enter", 1, "--enter", 2)
     assert result.code == 0
-    assert "no_contact: 4 runs, of which" in result.out
+    assert "no_contact: 9 violations in 4 of 4 runs" in result.out
     assert "slow_down" not in result.out
     assert "<- chosen" in result.out
     assert "not written: --write does it" in result.out
@@ -175,7 +175,7 @@ def test_without_a_second_set_the_recordings_take_turns(
     result = forewarn("tune", *bags, "-c", config, "--folds", 2, *BUDGET, "--plot", plot)
     assert result.code == 0
     assert "every run was judged by a model learned from the other folds" in result.err
-    assert "slow_down: 4 runs" in result.out
+    assert "slow_down: 8 violations in 4 of 4 runs" in result.out
     page = plot.read_text(encoding="utf-8")
     assert "false alarms an hour" in page
     assert "<script src" not in page

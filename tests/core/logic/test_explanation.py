@@ -52,10 +52,10 @@ def test_words_say_what_is_monitored(text, sentence):
 def test_words_say_how_the_automaton_decides():
     words = explained("always(a implies eventually[0:2](b))").words
     assert "22 states" in words
-    assert "3 classes" in words
+    assert "distinguishes 3 cases of" in words
     assert "counts down the ticks that may still pass, from 20" in words
     assert "can never be violated" in explained("always(a or not a)").words
-    assert "settled for good" in explained("eventually[0:2](a)").words
+    assert "satisfied for the rest of an episode" in explained("eventually[0:2](a)").words
 
 
 def test_a_long_countdown_becomes_four_nodes():

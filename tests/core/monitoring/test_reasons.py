@@ -55,7 +55,7 @@ def test_two_steps_ahead_by_hand(monitor) -> None:
     assert near.changes[0].predicate == "near"
     assert near.changes[0].value is False
     assert "(none) > near > hit, 100 % of the risk, in about 0.2 s" in in_words(far, Grid(10.0))[0]
-    assert any("'near' becoming false" in text for text in in_words(near, Grid(10.0)))
+    assert any("if 'near' became false" in text for text in in_words(near, Grid(10.0)))
 
 
 def test_a_state_that_the_model_does_not_know_has_no_reasons(monitor) -> None:

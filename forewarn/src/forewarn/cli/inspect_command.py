@@ -190,12 +190,12 @@ def _explain(
         time = (
             ""
             if math.isnan(why.expected_time)
-            else f", in {clock.say(why.expected_time, '.1f')} if so"
+            else f", expected in {clock.say(why.expected_time, '.1f')}"
         )
         output.say(f"{state.name} ({state.automaton}): {risk_text(why.published)}{time}")
         if why.made_of is not None:
             output.say(f"  {composition_in_words(why.made_of)}")
-            output.say(f"  by the chain alone {risk_text(why.risk)}, on these ways:")
+            output.say(f"  the chain alone says {risk_text(why.risk)}, along these paths:")
         for way in why.ways:
             time = clock.say(way.time, ".1f")
             output.say(f"  {_percentage(way.share):>3} %  {time}  {' > '.join(way.states)}")

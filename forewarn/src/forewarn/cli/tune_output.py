@@ -34,11 +34,9 @@ COLUMNS = (
 def print_tuning(tuning: Tuning, output: Output) -> None:
     """Print the trade-off of a property and what was chosen, or why nothing was."""
     found = tuning.support
-    with_one = "of which one has" if found.runs_with_violation == 1 else "of which {} have"
     output.say(
-        f"{tuning.name}: {plural(found.runs, _unit(tuning))}, "
-        f"{with_one.format(found.runs_with_violation)} a violation; "
-        f"{plural(found.violations, 'violation')}, "
+        f"{tuning.name}: {plural(found.violations, 'violation')} in {found.runs_with_violation} of "
+        f"{plural(found.runs, _unit(tuning))}, "
         f"{tuning.goal.clock.span(found.hours * 3600)} watched"
     )
     output.table(_columns(tuning), [_cells(candidate, tuning) for candidate in listed(tuning)])

@@ -123,7 +123,7 @@ def check_file(
         yield from against_packages(compiled)
     if path is None:
         parts = growing_parts(compiled.spec, compiled.abstraction)
-        yield Finding("note", f"{file}: memory of a node: {memory_bound(parts)}")
+        yield Finding("note", f"{file}: {memory_bound(parts)}")
     else:
         from forewarn.cli.validate_model import against_model
 

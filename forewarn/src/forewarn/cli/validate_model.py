@@ -67,4 +67,4 @@ def against_model(
     for remark in monitor.remarks:
         yield Finding("note", f"{path}: {remark}")
     parts = growing_parts(spec, compiled.abstraction, monitor)
-    yield Finding("note", f"{spec.file}: memory of a node: {memory_bound(parts)}")
+    yield Finding("note", f"{spec.file}: {memory_bound(parts)}")

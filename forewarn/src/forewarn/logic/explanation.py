@@ -59,8 +59,8 @@ def _sentence(formula: Formula, noun: str) -> str:
 
 def _facts(automaton: Automaton, noun: str) -> str:
     lines = [
-        f"The automaton has {automaton.n_states} states and {automaton.n_classes} classes of "
-        f"letters, over {_listed(automaton.atoms)}."
+        f"The automaton has {automaton.n_states} states. It distinguishes {automaton.n_classes} "
+        f"cases of {_listed(automaton.atoms)}."
     ]
     if automaton.countdown:
         lines.append(
@@ -75,7 +75,7 @@ def _facts(automaton: Automaton, noun: str) -> str:
             f"again from that {noun}."
         )
     if automaton.violated is not None and automaton.satisfied is not None:
-        lines.append("It can be settled for good within an episode.")
+        lines.append("It can also be satisfied for the rest of an episode.")
     return "\n".join(lines)
 
 

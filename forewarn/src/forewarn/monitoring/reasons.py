@@ -135,17 +135,15 @@ def in_words(reasons: Reasons, clock: Clock) -> list[str]:
     found = []
     if reasons.ways:
         way = reasons.ways[0]
-        begun, whose = "The", "the"
-        if reasons.made_of is not None:
-            begun, whose = "By the chain alone the", "its"
+        chain = "" if reasons.made_of is None else " by the chain alone"
         found.append(
-            f"{begun} likeliest way there is {' > '.join(way.states)}, {100 * way.share:.0f} % of "
-            f"{whose} risk, in about {clock.say(way.time, '.1f')}."
+            f"The likeliest path{chain} is {' > '.join(way.states)}, {100 * way.share:.0f} % of "
+            f"the risk, in about {clock.say(way.time, '.1f')}."
         )
     lowering = next((change for change in reasons.changes if change.risk < reasons.published), None)
     if lowering is not None:
         found.append(
-            f"What would lower it most is {lowering.predicate!r} becoming "
-            f"{'true' if lowering.value else 'false'}: to {lowering.risk:.3g}."
+            f"The risk would fall most, to {lowering.risk:.3g}, if {lowering.predicate!r} became "
+            f"{'true' if lowering.value else 'false'}."
         )
     return found

@@ -97,6 +97,7 @@ def note_of_faster_topics(spec: MonitorSpec, rates: Mapping[str, float]) -> str:
     if not fast:
         return ""
     return (
-        f"only the newest message of a tick ({spec.rate:g} Hz) is read of {', '.join(fast)}: what "
-        "is over within a tick may be missed (accepted: within: max, min, any or count; or last)"
+        f"faster than the ticks ({spec.rate:g} Hz): {', '.join(fast)}. Only the newest message of "
+        "a tick is read, so a short event may be missed (accepted: within: max, min, any or "
+        "count; or last)"
     )
