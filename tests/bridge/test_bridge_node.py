@@ -139,7 +139,7 @@ def refused(module_world: Any) -> Iterator[Any]:
     probe.close()
     written = bridge.interrupt()
     assert "Traceback" not in written
-    told = f"{file}: no parameters for this node, /apollo_bridge: what it has is for /bridge"
+    told = f"{file}: no parameters for this node, /apollo_bridge: its parameters are for /bridge"
     assert written.count(told) == 1
 
 

@@ -66,7 +66,7 @@ def test_a_record_that_holds_nothing_yet_says_why(
     result = forewarn("convert", source, "-o", tmp_path / "x.mcap")
     assert result.returncode == 2
     assert "has no messages to convert" in result.stderr
-    assert "amid a section" in result.stderr and "was not closed" in result.stderr
+    assert "into a section" in result.stderr and "was not closed" in result.stderr
     assert not (tmp_path / "x.mcap").exists()
 
 

@@ -106,7 +106,7 @@ def test_fault_a_damaged_size_asks_for_more_memory_than_there_is(path: Path, apo
         Record(str(path))._reader.read_chunk_body(position)
     recording = RecordFile(path)
     assert recording.count == 20
-    assert "what came before is read" in recording.warnings[-1]
+    assert "the part before is read" in recording.warnings[-1]
 
 
 def test_fault_foxglove_cannot_read_its_mcap(path: Path, tmp_path: Path, apollo: Any) -> None:

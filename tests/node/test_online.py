@@ -60,5 +60,5 @@ def test_what_came_to_that_place_while_it_learned_is_kept(
     probe.wait_for_start()
     path.write_text("somebody else's")
     assert probe.change("deactivate")
-    assert "what was learned cannot be saved" in process.output
+    assert "the learned counts cannot be saved" in process.output
     assert path.read_text() == "somebody else's"

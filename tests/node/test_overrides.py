@@ -149,7 +149,7 @@ def of_another(tmp_path: Path, node: str) -> tuple[list[str], str]:
     own = tmp_path / "all.yaml"
     own.write_text("/**: {ros__parameters: {use_sim_time: false}}\n")
     files = ["--params-file", str(file), "--params-file", str(own), "--params-file", str(file)]
-    said = f"{file}: no parameters for this node, {node}: what it has is for "
+    said = f"{file}: no parameters for this node, {node}: its parameters are for "
     return files, f"{said}/monitor_node, /robot/*, /robot/b"
 
 

@@ -99,7 +99,7 @@ def test_a_verdict_counts_from_the_moment_that_it_is_about() -> None:
     """Fresh was who arrives: a monitor that lagged by seconds let the robot drive."""
     told = Told()
     told.watchdog = Watchdog(TIMEOUT, PERIOD, 0.2)
-    lags = "the monitor lags: its verdicts are about a time too long ago"
+    lags = "the monitor lags: its verdicts are too old"
     ahead = "the monitor's verdicts are about a time to come: the clocks differ"
     for now, age, why in (
         (10.0, 0.0, "nothing is asked for"),

@@ -280,7 +280,7 @@ class Guard:
                 standing = self.judge.load(standing)
             return RunState(standing, data["refused"], data["stopped"], tuple(data["heard"]))
         except (ForewarnError, KeyError, TypeError, ValueError) as error:
-            log.error("what is remembered of a run cannot be used: %s", _error_text(error))
+            log.error("the memory of a run cannot be used: %s", _error_text(error))
             stopped = data.get("stopped") if isinstance(data, Mapping) else ""
             return RunState(None, stopped=stopped if isinstance(stopped, str) else "")
 

@@ -13,10 +13,7 @@ SETTLING_NS = 5_000_000_000
 """For so long after connecting, readers of Apollo may not have found the bridge's writers yet."""
 ENDS_WHILE_SETTLING = 3
 MOST_SESSIONS = 8
-OLD = (
-    "what was asked for stays in force: the monitor's verdicts are about a time too long ago to "
-    "end it"
-)
+OLD = "the command stays in force: the monitor's verdicts are too old to end it"
 TWO = (
     "several monitors speak: the strongest of what they ask for is in force until one of them is "
     "left"

@@ -160,7 +160,7 @@ class RecordFile:
                 continue
             end = begin + (HEADER_SPACE if kind == HEADER else size)
             if end > self.size:
-                over = f"it ends {end - self.size} bytes amid a section"
+                over = f"it ends {end - self.size} bytes into a section"
                 end = self._resume(file, begin, over)
                 if kind == CHUNK_BODY:
                     self._segments.append(Segment(*times, begin, end - begin, frozenset(), True))
@@ -172,13 +172,13 @@ class RecordFile:
                 times = self._small_section(kind, file.read(size), times)
             position = end
         if position < self.size:
-            self._resume(file, position, f"it ends {self.size - position} bytes amid a section")
+            self._resume(file, position, f"it ends {self.size - position} bytes into a section")
 
     def _resume(self, file: Any, position: int, what: str) -> int:
         """Say what is wrong; return where the next section begins, or the end of the file."""
         found = next_section(file, position, self.size)
         rest = "" if found == self.size else f", and what comes from byte {found} on"
-        self.warnings.append(f"the file is damaged or cut: {what}; what came before is read{rest}")
+        self.warnings.append(f"the file is damaged or cut: {what}; the part before is read{rest}")
         return found
 
     def _small_section(self, kind: int, body: bytes, times: tuple[int, int]) -> tuple[int, int]:
@@ -272,7 +272,7 @@ class RecordFile:
             file.seek(segment.offset)
             messages = list(_salvage(file.read(segment.length), self.channels))
             if not segment.cut:
-                what = "what is whole in it is read"
+                what = "its undamaged part is read"
                 self._warn(f"the chunk at byte {segment.offset} is damaged; {what}")
         rows = [(m.time, m.channel_name, m.content) for m in messages if m.time < TIME_LIMIT_NS]
         if odd := len(messages) - len(rows):

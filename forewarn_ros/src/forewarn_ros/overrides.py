@@ -66,7 +66,7 @@ def unaddressed(own: str, file: Path) -> str:
     names = list(dict.fromkeys(name for document in documents for name in _names(document)))
     if any(re.fullmatch(_pattern(name), own) for name in names):
         return ""
-    found = f"what it has is for {', '.join(names)}" if names else "it names no node"
+    found = f"its parameters are for {', '.join(names)}" if names else "it names no node"
     return f"{file}: no parameters for this node, {own}: {found}"
 
 

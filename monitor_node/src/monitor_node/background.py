@@ -254,7 +254,7 @@ class BackgroundLearning:
         try:
             solved.result()()
         except ForewarnError as error:
-            self._warn(f"what was learned cannot be used: {error}")
+            self._warn(f"the learned tables cannot be used: {error}")
 
     def close(self) -> None:
         """Write the model; drop tables that are still being solved."""
@@ -264,4 +264,4 @@ class BackgroundLearning:
             check_replaceable(self._save_to)  # something may have come there meanwhile
             save_model(self._learner.model(), self._save_to)
         except ForewarnError as error:
-            self._warn(f"what was learned cannot be saved: {error}")
+            self._warn(f"the learned counts cannot be saved: {error}")

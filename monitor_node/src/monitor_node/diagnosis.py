@@ -189,7 +189,7 @@ def _timing_status(runtime: Runtime, period: float, failure: str) -> Status:
     if failure:
         return Status("timing", Severity.ERROR, failure, values)
     if left_out:
-        text = f"the monitor lags: {left_out} ticks were left out, and nothing is known of them"
+        text = f"the monitor lags: {left_out} ticks were left out"
         return Status("timing", Severity.WARN, text, values)
     if overruns:
         return Status("timing", Severity.WARN, f"{overruns} ticks were evaluated late", values)

@@ -184,5 +184,5 @@ class IncidentWriter:
         self.problem = f"an incident could not be written: {error}"
         if left is not None:
             self.newest = str(left)
-            self.problem += f"; what there is, is in {left}"
+            self.problem += f"; its part is in {left}"
         self._warn(f"black box: {self.problem}")

@@ -92,7 +92,7 @@ def test_nothing_is_written_that_would_be_called_damaged(path: Path, extra: int)
         with pytest.raises(RecordingError) as caught:
             journal(path).write(longer)
         found = caught.value
-        assert found.problem.startswith(f"{LARGEST + extra} bytes were to be kept")
+        assert found.problem.startswith(f"a memory of {LARGEST + extra} bytes is too long")
         assert (found.file, found.key) == (str(path), "journal")
         assert found.accepted == f"at most {LARGEST} bytes"
     assert journal(path).read(plain) == (longer if extra <= 0 else BODY, "")

@@ -142,7 +142,7 @@ def _heeded(
     without_prevented = incident_labels().without_prevented
     pairs = [without_prevented(run, incidents) for run in runs]
     heard = plural(sum(count for _, count in pairs), "alert")
-    output.note(f"{heard} labelled true without a violation: what would have followed is unknown")
+    output.note(f"{heard} labelled true without a violation: these outcomes count as unknown")
     return [run for run, _ in pairs]
 
 

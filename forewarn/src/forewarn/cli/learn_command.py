@@ -175,7 +175,7 @@ def _remark(
         if other.recalibration:
             output.note(f"note: the calibration in {path} is left out: it was fitted to it alone")
         if other.hierarchical_prior is not None:
-            output.note(f"note: what {path} borrows from other groups is left out")
+            output.note(f"note: counts that {path} borrows from other groups are left out")
     if len(counted.reports) >= MANY and (names := _by_default(learned.compiled)):
         output.note(
             f"note: the risk of {', '.join(names)} is the chain's alone. From so many recordings "

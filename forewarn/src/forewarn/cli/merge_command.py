@@ -44,7 +44,7 @@ def run(options: Options, output: Output) -> int:
         if model.recalibration:
             output.note(f"note: the calibration in {path} is left out: it was fitted to it alone")
         if model.hierarchical_prior is not None:
-            output.note(f"note: what {path} borrows from other groups is left out")
+            output.note(f"note: counts that {path} borrows from other groups are left out")
         if model.estimates:
             output.note(
                 f"note: what the risks of {path} are made of is left out: a monitor chooses again, "

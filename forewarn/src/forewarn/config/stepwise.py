@@ -87,7 +87,7 @@ def _of_steps(spec: MonitorSpec) -> Iterator[Misfit]:
     if spec.escape is not None:
         yield Misfit(
             ("actuators", "twist", "escape"),
-            "the clock is steps: what was clear at the last step may not be clear now",
+            "the clock is steps: a way that was clear at the last step may be blocked now",
             "clock: ticks, or no such section",
         )
 

@@ -83,7 +83,7 @@ class JournalFile:
         text = self._mark.decode() + rest[1:]
         if len(text) > LARGEST:  # JSON is ASCII: as many bytes
             raise RecordingError(
-                f"{len(text)} bytes were to be kept; what was kept before stays",
+                f"a memory of {len(text)} bytes is too long; the one before stays",
                 accepted=f"at most {LARGEST} bytes",
                 file=self.path,
                 key="journal",

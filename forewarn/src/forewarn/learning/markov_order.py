@@ -50,7 +50,7 @@ class MarkovTest(NamedTuple):
         if not self.violated:
             return ""
         return (
-            "what comes next depends on what came before: add a predicate that separates the "
+            "the next state depends on earlier ones: add a predicate that separates the "
             "cases, or set `history: 2`"
         )
 

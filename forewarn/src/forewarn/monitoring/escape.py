@@ -82,5 +82,5 @@ def _denial(
         if not row.in_model:
             return f"{row.property}: the model has never seen this state"
         if row.verdict == UNKNOWN:
-            return f"{row.property}: what is pending is not known"
+            return f"{row.property}: pending obligations are not known"
     return ""

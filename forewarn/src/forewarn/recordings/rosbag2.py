@@ -178,7 +178,7 @@ def _unpack(packed: Path, target: Path, warnings: list[str]) -> None:
             raise RecordingError(
                 f"cannot be unpacked: {error}", accepted="zstd, as rosbag2 writes it", file=packed
             ) from error
-        warnings.append(f"{packed.name}: {error}; what comes before the damage is used")
+        warnings.append(f"{packed.name}: {error}; the part before the damage is used")
     except OSError as error:
         raise RecordingError(f"cannot be unpacked ({error.strerror})", file=packed) from error
 

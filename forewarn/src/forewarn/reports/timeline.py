@@ -236,7 +236,7 @@ def _missing(track: Track) -> NDArray[np.float64]:
 
 def _why_no_risk(monitor: Monitor, track: Track) -> str:
     if monitor.model is None:
-        return "no risk without a model; what holds, and violations, are shown"
+        return "without a model there is no risk; signals and violations are shown"
     if (track.status == PropertyStatus.INACTIVE).all():
         return "no risk: never active (active_when)"
     if (track.state < 0).all():

@@ -10,9 +10,9 @@ NAV2 = (
     "stop the robot"
 )
 AUTOWARE = (
-    "no dead man's switch: when the monitor dies, what it asked for stays in force, and nothing "
-    "else is asked for. A unit for it in Autoware's diagnostic graph would stop the vehicle (say "
-    "so by diagnostic_graph: true), or actuators.twist"
+    "no dead man's switch: when the monitor dies, its last command stays in force. A unit for it "
+    "in Autoware's diagnostic graph would stop the vehicle (say so by diagnostic_graph: true), or "
+    "actuators.twist"
 )
 
 

@@ -239,14 +239,14 @@ class Judge:
         """
         try:
             if data["key"] != self.key:
-                raise RecordingError("what is remembered of the run belongs to other rules")
+                raise RecordingError("the memory of the run belongs to other rules")
             step, task, calls, inputs, outputs, errors, failed = data["known"]
             given = tuple(None if texts is None else tuple(texts) for texts in inputs)
             known = (step, task, tuple(calls), given, tuple(outputs), errors, failed)
             progress = Progress(*known, tuple(data["past_args"]))
             return self.load_memory(progress, data["memory"])
         except (KeyError, TypeError, ValueError) as error:
-            raise RecordingError(f"what is remembered of the run is damaged: {error}") from error
+            raise RecordingError(f"the memory of the run is damaged: {error}") from error
 
     def dump_memory(self, standing: RuleState) -> list[Any]:
         """Return what is remembered, without what is known, as plain data."""
@@ -272,7 +272,7 @@ class Judge:
             memory = Memory(state, list(violations), AdvisorState(episodes, asking))
             return RuleState(progress, memory, tuple(owed))
         except (KeyError, TypeError, ValueError) as error:
-            raise RecordingError(f"what is remembered of the run is damaged: {error}") from error
+            raise RecordingError(f"the memory of the run is damaged: {error}") from error
 
     def _evaluate(self, standing: RuleState, values: Mapping[str, Any]) -> EvaluatedTick:
         step = standing.progress.step

@@ -158,5 +158,5 @@ def _finding(finding: Finding) -> str:
         where = f"step {finding.step}, {finding.action}" if finding.step else finding.action
         return f"{finding.rule}: broken at {where}{by}"
     if finding.outcome == "pending":
-        return f"{finding.rule}: what it asks for has not come when the plan is over{by}"
+        return f"{finding.rule}: still unmet when the plan is over{by}"
     return f"{finding.rule}: unknown, for {finding.reason}{by}"

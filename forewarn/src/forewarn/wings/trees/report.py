@@ -61,7 +61,7 @@ def tree_page(grown: Grown, sizes: Sequence[Size], kind: str, subtitle: str) -> 
     body = tree_list(grown.tree, notes)
     if grown.undecided:
         body += absent(
-            f"{grown.undecided:,} moments reach no leaf: what is asked is unknown there."
+            f"{grown.undecided:,} moments reach no leaf, because a condition is unknown there."
         )
     parts = [
         part("tree", "Tree", "The tree", lead, body),

@@ -156,7 +156,7 @@ class PlanRuns:
         if cut:
             output.warn(f"{cut} executions end where the effect of an action is not declared")
         if empty:
-            output.warn(f"{empty} executions are left out: nothing is known of them")
+            output.warn(f"{empty} executions are left out: no state of them is known")
 
     def _state(self, row: Mask) -> int:
         key = row.tobytes()
