@@ -308,7 +308,7 @@ class StateSpaceContract:
         watch = LiveSession(compiled, loaded, {})
         for tick, text in enumerate(paths[0].read_text().splitlines()):
             row = json.loads(text)
-            watch.accept("", watch.session.clock.time_ns(tick), row)
+            watch.accept("", watch.clock.time_ns(tick), row)
             verdict = watch.tick(tick).verdict
             assert verdict_line(verdict, watch.monitor) == lines[tick]
         assert {line["state"] for line in map(json.loads, lines)} >= {None}

@@ -84,8 +84,7 @@ class QuantityRules:
     def __init__(self, quantities: Sequence[Quantity]) -> None:
         self._quantities = tuple(quantities)
         self._rules = [
-            Rules(q.act, q.act, q.release, q.release, 1, 5, q.hold, Level.NONE, 0)
-            for q in quantities
+            Rules(q.act, q.act, q.release, 1, 5, q.hold, Level.NONE, 0) for q in quantities
         ]
         self._states: list[PolicyState] = [RESTING] * len(self._quantities)
 
@@ -116,7 +115,7 @@ class OnSignals(Library):
 
     def tick(self, number: int) -> Demand:
         """Decide."""
-        session = self.watch.session
+        session = self.watch
         signals = session.monitor.abstraction
         values, *_ = signals.complete(session.feed.snapshot(number).values)
         return self._rules.decide(number, dict(zip(signals.signals, values, strict=True)))

@@ -33,7 +33,7 @@ from forewarn.models.file import load_model
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.intervention import withdraw
 from forewarn.monitoring.live_session import LiveSession
-from monitor_node.conversions import PublishedRequest, RiskMessages, Signature
+from monitor_node.conversions import RiskMessages, Signature
 from monitor_node.conversions import serialized as serialized_message
 from monitor_node.journal import Journal
 
@@ -258,12 +258,12 @@ def uninterrupted(world: Path, first: int) -> Iterator[tuple[int, str]]:
     watch = LiveSession(compile_spec(load_spec(world / "monitor.yaml")), model, types)
     digest = watch.monitor.model.digest if watch.monitor.model else ""
     for tick in count(first):
-        time_ns = watch.session.clock.time_ns(tick)
+        time_ns = watch.clock.time_ns(tick)
         for name, value in measured(tick).items():
             watch.accept(WORLD[name], time_ns, serialized(WORLD[name], value))
         rows, request = watch.tick(tick)[1:]
-        standing = PublishedRequest.of(request or withdraw(watch.advisor, ""))
-        message = RiskMessages().fill(time_ns, digest, rows, Signature("observe"), standing)
+        asked = request or withdraw(watch.memory.advisor, "")
+        message = RiskMessages().fill(time_ns, digest, rows, Signature("observe"), asked)
         # Compared as text: the padding of CDR has no defined bits, and NaN is no NaN's equal.
         yield tick, unsigned(deserialize_message(serialized_message(message), RiskArray))
 

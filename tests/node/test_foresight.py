@@ -52,7 +52,6 @@ def fit() -> LearnedScoreFit:
         foresees="brake",
         formula="always(close implies eventually[0:1](not moving))",
         horizon=2.0,
-        probguard_step_count=False,
         signals=("speed", "distance"),
         moments=4,
         lags=lags_of(4),

@@ -55,7 +55,7 @@ def test_values_and_truths_are_told_with_the_times_they_count_from(tmp_path: Pat
     watch.accept(ODOMETRY, START_NS - 300_000_000, serialized(ODOMETRY, 2.0))
     watch.accept(DISTANCE, START_NS - 100_000_000, serialized(DISTANCE, 6.0))
     verdict = watch.tick(START_NS // 10**8).verdict
-    names, values, stamps = seen_at(watch, watch.session.clock, verdict)
+    names, values, stamps = seen_at(watch, watch.clock, verdict)
     told = {
         name: (value, START_NS - at) for name, value, at in zip(names, values, stamps, strict=True)
     }

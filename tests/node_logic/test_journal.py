@@ -17,7 +17,7 @@ from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.checkpoint import remember
 from forewarn.monitoring.live_session import LiveSession
 from forewarn_ros.status import Severity, Status
-from monitor_node.journal import FORMAT, Journal
+from monitor_node.journal import FORMAT, NO_ALERTS, Journal
 
 TEXT = """
 rate: 10
@@ -205,7 +205,7 @@ def left_alerting(path: Path, text: str = ACTING, rate: Any = 10.0) -> None:
     """Leave a journal of a monitor that was killed while it alerted, at tick 5."""
     before = acting(text, rate)
     before.accept("", 500_000_000, {"a": 1.0, "b": 0.0})
-    request = before.tick(before.session.feed.moments.following(500_000_000)).request
+    request = before.tick(before.feed.moments.following(500_000_000)).request
     assert request is not None
     Journal(path, 2.0).keep(before, ["nav2"])
 
@@ -275,7 +275,7 @@ def test_an_alert_of_steps_goes_on_though_nobody_knows_how_many_were_missed(tmp_
     steps = steps.replace("0:0.5", "0:5").replace("horizon: 1.0", "horizon: 10")
     left_alerting(path, steps, "steps")
     journal, after = Journal(path, 60.0), acting(steps, "steps")
-    first = after.session.feed.moments.following(0)
+    first = after.feed.moments.following(0)
     assert journal.recall(after, first) is not None
     after.accept("", 600_000_000, {"a": 0.0, "b": 0.0})
     request = after.tick(first).request
@@ -309,7 +309,7 @@ def test_it_is_said_word_for_word_what_may_be_lost(
     tmp_path: Path, actuators: list[str], duty: str, body: dict[str, Any], reason: str
 ) -> None:
     path = tmp_path / "journal"
-    JournalFile(path, "monitor", FORMAT).write(body)
+    JournalFile(path, "monitor", FORMAT).write({**body, "alerts": NO_ALERTS.data})
     journal = Journal(path, 2.0, actuators)
     expected = (
         f"{path} is damaged ({reason}) and was kept as {path}.damaged-1: obligations, alerts, "

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from forewarn.config.actions import ACTIONS
-from forewarn.config.file import MonitorSpec
 from forewarn.errors import ForewarnError
 from forewarn.logic.specification import CompiledSpec
 from forewarn.messages.definitions import MessageType
@@ -24,6 +23,7 @@ from forewarn.monitoring.intervention import Request
 from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.memory_bound import MOST_COUNTED
 from forewarn.monitoring.online_learning import OnlineLearner
+from forewarn.monitoring.risk_measure import needs_bounds
 from forewarn.monitoring.run_anomaly import Detector
 from forewarn.monitoring.step import Monitor
 from forewarn.threads import in_background
@@ -76,11 +76,6 @@ class Recurring(Generic[Result]):
 def shapes(request: Request) -> bool:
     """Tell whether an intervention of ours shapes what the robot does."""
     return request.active and ACTIONS[request.action].shapes
-
-
-def are_compared(spec: MonitorSpec) -> bool:
-    """Tell whether a threshold is compared with a bound: then nothing may begin without them."""
-    return any(section.risk_measure == "upper" for section in spec.properties.values())
 
 
 class BackgroundBounds:
@@ -148,7 +143,7 @@ class BackgroundBounds:
         ForewarnError
             If they cannot be computed.
         """
-        if not are_compared(self._watch.spec):
+        if not needs_bounds(self._watch.spec):
             return
         self._solved.result()
         found = self.take()
@@ -175,7 +170,7 @@ def open_watch(
         model is None
         or not background
         or spec.bounds.kind != "credible"
-        or are_compared(compiled.spec)
+        or needs_bounds(compiled.spec)
     ):
         return LiveSession(compiled, model, types, external, detector=detector), None
     watch = LiveSession(compiled, model, types, external, bounds=False, detector=detector)
@@ -216,7 +211,7 @@ class BackgroundLearning:
         self._save_to = save_to
         self._ready = ready
         self._warn = warn
-        period = watch.session.clock.at_least(watch.spec.learning.refresh)
+        period = watch.clock.at_least(watch.spec.learning.refresh)
         self._solving: Recurring[Use] = Recurring("learning", period)
 
     def restart(self, model: CountModel) -> None:

@@ -276,7 +276,7 @@ def open_keeper(
     wanted = extra(topics=topics, player_times=False)
     wanted.open()
     logger.info(f"black box: {folder.path}: {spec.bound}")
-    return BlackBoxRecorder(spec, names, inputs, wanted, writer, watch.session.clock)
+    return BlackBoxRecorder(spec, names, inputs, wanted, writer, watch.clock)
 
 
 def own_topics(names: Names) -> frozenset[str]:

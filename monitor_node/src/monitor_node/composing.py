@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from forewarn.monitoring.evaluate import EvaluatedTick
-from forewarn.monitoring.intervention import withdraw
+from forewarn.monitoring.intervention import Request, withdraw
 from forewarn.monitoring.live_session import LiveSession
 from monitor_node import conversions
 from monitor_node.inputs import Inputs
@@ -22,8 +22,8 @@ class Composed(NamedTuple):
     tick: int
     evaluated: EvaluatedTick
     risk: bytes
-    request: Any
-    standing: conversions.PublishedRequest
+    intervention: Any
+    request: Request
     anomaly: bytes | None = None
 
 
@@ -43,7 +43,7 @@ class Composer:
     ----------
     grounds : RationaleFinder
         Says what interventions rest on.
-    standing : Standing or None
+    published : Request or None
         The last published request; None before the first.
     """
 
@@ -54,7 +54,7 @@ class Composer:
         self._signature = signature
         self._risks = conversions.RiskMessages()
         self.grounds = RationaleFinder(watch, inputs)
-        self.standing: conversions.PublishedRequest | None = None
+        self.published: Request | None = None
 
     def compose(self, tick: int) -> Composed:
         """Evaluate a tick and put its messages together."""
@@ -63,13 +63,12 @@ class Composer:
         digest = "" if model is None else model.digest
         time_ns = result.verdict.time_ns
         request = result.request or withdraw(evaluated.memory.advisor, "nothing is asked for")
-        standing, signature = conversions.PublishedRequest.of(request), self._signature
-        intervention = None
-        if result.request is not None or not standing.same(self.standing):
+        signature, intervention = self._signature, None
+        if result.request is not None or not request.asks_the_same(self.published):
             grounds = self.grounds.of(evaluated, request)
             intervention = conversions.intervention(time_ns, request, signature, grounds)
-        message = self._risks.fill(time_ns, digest, result.rows, signature, standing)
+        message = self._risks.fill(time_ns, digest, result.rows, signature, request)
         risk, row, anomaly = conversions.serialized(message), result.verdict.anomaly, None
         if row is not None:
             anomaly = conversions.serialized(conversions.anomaly(time_ns, row))
-        return Composed(tick, evaluated, risk, intervention, standing, anomaly)
+        return Composed(tick, evaluated, risk, intervention, request, anomaly)

@@ -70,28 +70,6 @@ MODES = {Intervention.OBSERVE: OBSERVE, Intervention.ACT: ACT}
 ACTION_NAMES = {getattr(Intervention, name): name for name in ACTIONS}
 
 
-class PublishedRequest(NamedTuple):
-    """What a monitor asks for, as both of its topics say it."""
-
-    id: int
-    action: int
-    active: bool
-    speed_limit: float
-    escape: Ways
-
-    @classmethod
-    def of(cls, request: Request) -> PublishedRequest:
-        """Return what a request asks for."""
-        action = getattr(Intervention, request.action)
-        return cls(request.id, action, request.active, request.speed_limit, request.escape)
-
-    def same(self, other: PublishedRequest | None) -> bool:
-        """Tell whether both ask for the same; a limit of NaN is no limit."""
-        limits = self.speed_limit, math.nan if other is None else other.speed_limit
-        equal = limits[0] == limits[1] or all(map(math.isnan, limits))
-        return other is not None and self[:3] == other[:3] and equal
-
-
 class Signature:
     """What signs the messages of one life of a monitor: session, mode and a number that rises.
 
@@ -143,16 +121,17 @@ class RiskMessages:
         digest: str,
         rows: tuple[RiskRow, ...],
         signature: Signature,
-        standing: PublishedRequest,
+        request: Request,
     ) -> RiskArray:
         """Return the risk of all properties at one tick; valid until the next call."""
         message = self._message
         message.header = header(time_ns)
         message.model_digest = digest
         signature.sign(message)
-        message.intervention_id, message.action, message.active = standing[:3]
-        message.speed_limit = standing.speed_limit
-        message.escape_reverse, message.escape_turn = standing.escape
+        message.intervention_id, message.active = request.id, request.active
+        message.action = getattr(Intervention, request.action)
+        message.speed_limit = request.speed_limit
+        message.escape_reverse, message.escape_turn = request.escape
         if len(rows) != len(self._rows):
             message.risks = [risk(row) for row in rows]
         else:

@@ -297,7 +297,7 @@ def _failing(runtime: Runtime) -> set[str]:
     sources = runtime.watch.monitor.abstraction.sources
     return {
         source.topic
-        for source, age in zip(sources, runtime.watch.session.feed.ages(verdict.tick), strict=True)
+        for source, age in zip(sources, runtime.watch.feed.ages(verdict.tick), strict=True)
         if source.topic in runtime.failed and source.name not in stale
         if age is not None
         and runtime.failed[source.topic]
@@ -312,9 +312,9 @@ def _signal_status(runtime: Runtime, numberless: Mapping[str, float]) -> Status:
         if where not in runtime.watch.spec.topics
     }
     values: dict[str, Any] = {f"{where} failed": count for where, count in failures.items()}
-    counters = runtime.watch.session.feed.counters
+    counters = runtime.watch.feed.counters
     values |= {"out of order": counters.out_of_order, "unexpected": counters.unexpected}
-    values |= {f"note {i}": n for i, n in enumerate(runtime.watch.session.feed.notes, 1)}
+    values |= {f"note {i}": n for i, n in enumerate(runtime.watch.feed.notes, 1)}
     if note := note_of_faster_topics(runtime.watch.spec, _rates(runtime)):
         values["read in part"] = note
     values |= _stale(runtime)

@@ -147,13 +147,13 @@ class Journal:
             return None
         memory = left.memory
         try:
-            recall(watch, memory, first, self.max_age * watch.session.clock.rate)
+            recall(watch, memory, first, self.max_age * watch.clock.rate)
         except ForewarnError as error:
             return self._held(watch, memory, first, error)
         pending = "obligations and alerts" if memory["pending"] else "counts and mutes"
         self.recalled = f"{pending} of tick {memory['tick']}"
-        if memory.get("run") is not None:
-            known = watch.session.state.run is not None
+        if memory["run"] is not None:
+            known = watch.memory.state.run is not None
             self.recalled += ", and the run" if known else ", not the run: others calibrated it"
         return memory
 
@@ -163,7 +163,7 @@ class Journal:
         """Go on with alerts alone where a memory is of no use, or raise why it is not."""
         self.recalled = f"nothing: {error}"
         try:
-            asked = asking(watch, memory)
+            asked = asking(memory)
         except ForewarnError as reason:
             if memory.get("pending", True) and memory.get("mode", "act") == "act":
                 self._look(f"{reason}: if the former life limited or stopped the robot, it is over")
@@ -219,8 +219,7 @@ def _until_looked_at(why: str) -> str:
 
 
 def _parsed(body: Any) -> tuple[Entry, str]:
-    # Journals of earlier versions have no alerts.
-    alerts = parse_kept(body["alerts"]) if "alerts" in body else NO_ALERTS
+    alerts = parse_kept(body["alerts"])
     entry = Entry(dict(body["memory"]), tuple(map(str, body["owing"])), alerts)
     return entry, str(body["lost"])
 

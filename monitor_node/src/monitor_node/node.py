@@ -163,7 +163,7 @@ class MonitorNode(ReportingNode):
             self._actuators = Actuators(self, spec.actuators, self._warn)
         self.watch = watch
         self._commands = Services(self, self)
-        self._notes = (*watch.monitor.notes, *watch.session.feed.notes)
+        self._notes = (*watch.monitor.notes, *watch.feed.notes)
         for note in self._notes:
             self.get_logger().warning(note)
         for remark in watch.monitor.remarks:
@@ -188,10 +188,10 @@ class MonitorNode(ReportingNode):
             check_replaceable(Path(learned))
         record = self._open_record()
         pacer = Pacer(
-            self.watch.session.clock,
-            self.watch.session.settle_ns,
+            self.watch.clock,
+            self.watch.settle_ns,
             round(self._value("max_clock_step") * NANOSECONDS),
-            self.watch.session.feed.moments,
+            self.watch.feed.moments,
         )
         pacer.simulated = is_simulated(self)
         guarded = {guard.topic for guard in self.watch.spec.guards.values()}
@@ -433,7 +433,7 @@ class MonitorNode(ReportingNode):
                     self._warn(f"{topic_input.name}: {problem}")
             clocks = self._clocks()
             silent = [i.name for i in runtime.inputs.inputs if not (i.publishers or i.unusable)]
-            notes = self.watch.session.feed.notes if self.watch is not None else ()
+            notes = self.watch.feed.notes if self.watch is not None else ()
             started = runtime.pacer.started
             self._reminders.take(time.monotonic(), silent, clocks, notes, started=started)
             shared = frozenset(self._value("shared_inputs"))

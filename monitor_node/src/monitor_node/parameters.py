@@ -259,7 +259,6 @@ POLICY_TEXTS: Mapping[str, str] = {
     "warn": "Figure at or above which WARN begins.",
     "act": "Figure at or above which the intervention is asked for; above release.",
     "release": "Figure below which an intervention may end; below act.",
-    "warn_release": "Figure below which a warning may end; NaN: the lesser of release and warn.",
     "enter": "Consecutive ticks at or above a threshold that begin an alert.",
     "exit": "Consecutive ticks below release that end an alert.",
     "hold": "Seconds that an alert lasts at the least.",
@@ -273,7 +272,7 @@ POLICY_TEXTS: Mapping[str, str] = {
     "speed_limit": "Upper limit of the speed in m/s, for LIMIT_SPEED; NaN: none.",
 }
 _PROBABILITIES = ("warn", "act", "release")
-_OPTIONAL = ("warn_release", "speed_limit")
+_OPTIONAL = ("speed_limit",)
 
 
 TOP_PARAMETERS = (

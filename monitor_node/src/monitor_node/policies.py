@@ -13,8 +13,8 @@ from rclpy.parameter import Parameter
 from forewarn.errors import ConfigError, ForewarnError
 from forewarn.monitoring.changed_policy import with_policies
 from forewarn.monitoring.live_session import LiveSession
+from forewarn.monitoring.risk_measure import needs_bounds
 from monitor_node import parameters
-from monitor_node.background import are_compared
 
 
 class Owner(Protocol):
@@ -87,7 +87,7 @@ class Policies:
             try:
                 monitor = self._owner.watch.monitor
                 changed = with_policies(monitor, self._values(given))
-                if are_compared(changed.spec) and not monitor.bounded:
+                if needs_bounds(changed.spec) and not monitor.bounded:
                     refused = "risk_measure: upper needs bounds, and they are not computed yet"
                 elif changed.spec.bounds.kind == "none" and any(
                     values.get("risk_measure") == "upper" for values in self._values(given).values()

@@ -40,7 +40,7 @@ class RationaleFinder:
         }
         names = monitor.abstraction.signals
         since = self._lapses.at(verdict.time_ns, names, verdict.values)
-        ages = self._watch.session.feed.ages(verdict.tick)
+        ages = self._watch.feed.ages(verdict.tick)
         found = sources_of(monitor, verdict, ages, since, nodes)
         formula = self._watch.spec.properties[row.property].formula
         remedy = self._remedies.of(monitor, verdict, row)

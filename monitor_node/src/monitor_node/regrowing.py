@@ -83,7 +83,7 @@ class Regrowing:
         self._text, self._paths = text, paths
         self._say, self._warn = say, warn
         self._runs = RememberedRuns(watch.compiled.abstraction, learning.remember)
-        period = watch.session.clock.at_least(learning.regrow)
+        period = watch.clock.at_least(learning.regrow)
         self._growing: Recurring[str] = Recurring("regrowing", period)
         self._process: subprocess.Popen[str] | None = None
         self._closed = False

@@ -286,10 +286,10 @@ class Runtime:
         result = composed.evaluated.result
         self._composer.grounds.after(result.verdict)
         self._keep(result.request)
-        if composed.request is not None:
+        if composed.intervention is not None:
             # First, and if it fails no risk follows: a gate stops when the two differ.
-            self.outputs.intervention.publish(composed.request)
-            self._composer.standing = composed.standing
+            self.outputs.intervention.publish(composed.intervention)
+            self._composer.published = composed.request
         if self.outputs.anomaly is not None and composed.anomaly is not None:
             self.outputs.anomaly.publish(composed.anomaly)
         self.outputs.risk.publish(composed.risk)
@@ -315,11 +315,11 @@ class Runtime:
             if listened:
                 self.outputs.state.publish(conversions.signals(result.verdict.time_ns, *seen))
             if self.black_box is not None:
-                published = composed.risk, composed.request, composed.anomaly
+                published = composed.risk, composed.intervention, composed.anomaly
                 self.black_box.tick(due_ns, result, seen, *published)
         box = self.black_box
         writing = "" if box is None or not box.writing else box.writer.path
-        if self.alerts.take(result, self.watch.session.clock, writing):
+        if self.alerts.take(result, self.watch.clock, writing):
             self.publish_alerts(result.verdict.time_ns)
 
     def publish_alerts(self, time_ns: int) -> None:
@@ -336,7 +336,7 @@ class Runtime:
     def _request(self, time_ns: int, request: Request) -> None:
         message = conversions.intervention(time_ns, request, self.outputs.signature)
         self.outputs.intervention.publish(message)
-        self._composer.standing = conversions.PublishedRequest.of(request)
+        self._composer.published = request
         self._operator_log.request(request)
         if self.black_box is not None:
             self.black_box.intervention(time_ns, message)
@@ -379,7 +379,7 @@ class Runtime:
         self._composer.grounds.restart()
         self.failed.clear()
         if restart.jump_ns:
-            held = "; alerts go on until they may end" if self.watch.advisor.asking else ""
+            held = "; alerts go on until they may end" if self.watch.memory.advisor.asking else ""
             self._warn(f"{restart.reason}: samples and obligations are forgotten{held}")
             self.inputs.ask_again()
         if self.black_box is not None:
@@ -390,9 +390,9 @@ class Runtime:
         self.recording.start(start, self.watch)
         self.outputs.events.publish(conversions.event(start))
         self._recall(restart)
-        if self._composer.standing is None and not self.watch.advisor.asking:
+        if self._composer.published is None and not self.watch.memory.advisor.asking:
             # Nodes that still hold an intervention of a former life hear that it is over.
-            withdrawn = withdraw(self.watch.advisor, "the monitor was activated")
+            withdrawn = withdraw(self.watch.memory.advisor, "the monitor was activated")
             self._request(restart.time_ns, withdrawn)
 
     def use_model(self, model: CountModel, monitor: Monitor, packed: Packed | None) -> None:

@@ -304,7 +304,7 @@ class Services:
         monitor, verdict = runtime.watch.monitor, runtime.latest.verdict
         request = runtime.latest.request
         asked = NO_ACTION if request is None else request.action
-        past = runtime.watch.session.state.past
+        past = runtime.watch.memory.state.past
         ages = ages_at(runtime.watch, verdict)
         explained = explain(monitor, verdict, ages, row, asked, past)
         conversions.explanation(response, explained)

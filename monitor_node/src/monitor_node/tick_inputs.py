@@ -20,7 +20,7 @@ class Seen(NamedTuple):
 
 def ages_at(watch: LiveSession, verdict: Verdict) -> list[int | None]:
     """Return how old all signals were at the last tick, in nanoseconds; None if none has come."""
-    return signal_ages(watch.monitor.abstraction, watch.session.feed.ages(verdict.tick))
+    return signal_ages(watch.monitor.abstraction, watch.feed.ages(verdict.tick))
 
 
 def seen_at(watch: LiveSession, clock: Clock, verdict: Verdict) -> Seen:

@@ -137,8 +137,8 @@ def test_what_happened_is_told_as_it_was(facts: str, horizon: int | None, clear:
 def test_the_rule_of_a_property_is_that_of_its_section() -> None:
     section = PropertySpec(
         formula="always(not p)", horizon=2.0, thresholds={"warn": 0.2, "act": 0.4, "release": 0.1},
-        enter=3, exit=4, hold=0.7, out_of_model="warn", out_of_model_timeout=2.5, cooldown=0.9,
+        enter=3, exit=4, hold=0.7, out_of_model="warn", out_of_model_timeout=2.5,
     )  # fmt: skip
     rule = AlertRule.of(section)
-    assert replace(rule, release=None) == AlertRule(None, 3, 4, 0.7, "warn", 2.5, 0.9)
+    assert replace(rule, release=None) == AlertRule(None, 3, 4, 0.7, "warn", 2.5)
     assert rule.releases(np.array([0.4, 0.8])) == pytest.approx([0.1, 0.2])

@@ -108,10 +108,9 @@ def test_the_lead_of_a_second_violation_begins_when_the_first_has_cleared() -> N
     assert [a.outcome for a in events.alerts] == [Outcome.FORESAW]
 
 
-def test_a_lead_is_at_most_the_horizon_unless_asked_for_otherwise() -> None:
+def test_a_lead_is_at_most_the_horizon() -> None:
     run = track("A" * 10, "........V.")
     assert find_events(run).violations[0].lead == pytest.approx(0.3)
-    assert find_events(run, whole_leads=True).violations[0].lead == pytest.approx(0.8)
 
 
 def test_flickers_of_one_excursion_do_not_turn_a_miss_into_foresight() -> None:

@@ -37,13 +37,13 @@ def watched(formula: str, letters: list[tuple[bool, bool]], clear: float = 0.3) 
     watch = LiveSession(compile_spec(parse_spec(parse_document(text_of(formula, clear)))), None, {})
     history, counted = History(watch.monitor), []
     for tick, (a, b) in enumerate(letters):
-        watch.accept("", watch.session.clock.time_ns(tick), {"near": float(a), "stopped": float(b)})
+        watch.accept("", watch.clock.time_ns(tick), {"near": float(a), "stopped": float(b)})
         verdict = watch.tick(tick).verdict
         counted.append(verdict.properties[0].counted)
         history.add(verdict)
     (track,) = history.tracks()
     assert counted == find_excursions(track).begins.tolist()
-    assert watch.violations == [sum(counted)]
+    assert watch.memory.violations == [sum(counted)]
     return track
 
 
@@ -110,7 +110,7 @@ def test_a_breach_is_kept_while_nobody_knows() -> None:
     watch = LiveSession(compile_spec(parse_spec(parse_document(text_of(NEVER, 0.3)))), None, {})
     found = []
     for tick, near in enumerate([1.0, math.nan, math.nan, math.nan, math.nan, 1.0, 0.0, 0.0]):
-        watch.accept("", watch.session.clock.time_ns(tick), {"near": near, "stopped": 0.0})
+        watch.accept("", watch.clock.time_ns(tick), {"near": near, "stopped": 0.0})
         prop = watch.tick(tick).verdict.properties[0]
         found.append((prop.broken, prop.counted))
     lasts, clearing = (Broken.LASTS, False), (Broken.CLEARING, False)

@@ -14,6 +14,7 @@ from forewarn.assessment.lanes import OFF, ON, TERMINAL, UNKNOWN, WARNING, State
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.monitoring.intervention import AdvisorState, advise, answers_of
+from forewarn.monitoring.risk_measure import RiskMeasure
 from forewarn.signals.ticks import Grid
 from forewarn.states.vocabulary import Observation, Vocabulary
 
@@ -52,7 +53,8 @@ def test_what_is_asked_for_is_what_the_advisor_says(pairs: list[tuple[int, int]]
         before = pair
         rows: Any = [
             SimpleNamespace(
-                tick=100 + i, level=level, property="x", broken=False, risk_measure=0,
+                tick=100 + i, level=level, property="x", broken=False,
+                risk_measure=RiskMeasure.RISK,
                 probability=0.5, upper=0.5,
                 min_risk=0.5, expected=0.5, expected_restarted=False, in_model=True,
                 threshold_act=0.5, threshold_warn=0.3, horizon=3.0,

@@ -273,7 +273,6 @@ def test_merged_is_learned_at_once(runs: list[Path]) -> None:
         (lambda m: m["shards"][0]["outcomes"][0]["end"].update(runs=[[40, [7, 7]]]), "end.runs"),
         (lambda m: m["shards"][0]["outcomes"][0]["end"].update(runs=[[4, [4]]]), "end.runs"),
         (lambda m: m["shards"][0]["outcomes"][0]["end"]["lags"].pop(), "end.lags"),
-        (lambda m: m["judged"][0].update(probguard_step_count="no"), "probguard_step_count"),
     ],
 )
 def test_what_cannot_be_is_refused_by_key(

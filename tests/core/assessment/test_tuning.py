@@ -168,8 +168,8 @@ def test_an_alarm_that_never_ends_is_no_foresight() -> None:
 
 
 def test_thresholds_keep_their_proportions_and_their_order() -> None:
-    section = Thresholds(warn=0.25, act=0.5, release=0.2, warn_release=0.1)
-    assert scaled(section, 0.3) == Thresholds(warn=0.15, act=0.3, release=0.12, warn_release=0.06)
+    section = Thresholds(warn=0.25, act=0.5, release=0.2)
+    assert scaled(section, 0.3) == Thresholds(warn=0.15, act=0.3, release=0.12)
     assert scaled(section, 0.5) == section
 
 

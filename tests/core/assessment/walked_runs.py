@@ -78,13 +78,11 @@ def walked(track: Track, threshold: float, rule: AlertRule) -> Track:
         warn=threshold / 2,
         act=threshold,
         release=release,
-        warn_release=release / 2,
         enter=rule.enter,
         exit=rule.exit,
         hold=math.ceil(rule.hold * track.rate - 1e-9),
         out_of_model=UNSEEN[rule.out_of_model],
         out_of_model_timeout=math.floor(rule.out_of_model_timeout * track.rate + 1e-9),
-        cooldown=math.ceil(rule.cooldown * track.rate - 1e-9),
     )
     state, levels = RESTING, []
     for row, tick in enumerate(track.ticks.tolist()):
@@ -159,7 +157,7 @@ def drawn(count: int) -> Iterator[tuple[list[Track], AlertRule]]:
                 cells += list(zip(facts * int(times), risks, strict=True))
             gaps = np.where(generator.random(len(cells)) < 0.05, 6, 1).tolist()
             tracks.append(a_track(cells, gaps, rate=rate, horizon=horizon))
-        hold, cooldown, limit = generator.choice([0.0, 0.3, 0.5, 1.25], 3)
+        hold, limit = generator.choice([0.0, 0.3, 0.5, 1.25], 2)
         rule = AlertRule(
             release=RELEASES[case % 5],
             enter=int(generator.integers(1, 4)),
@@ -167,7 +165,6 @@ def drawn(count: int) -> Iterator[tuple[list[Track], AlertRule]]:
             hold=float(hold),
             out_of_model=("act", "warn", "ignore")[case % 7 % 3],
             out_of_model_timeout=float(limit),
-            cooldown=float(cooldown) * (case % 2),
         )
         yield tracks, rule
 
@@ -183,5 +180,4 @@ rules = st.builds(
     hold=st.sampled_from([0.0, 0.3, 1.0]),
     out_of_model=st.sampled_from(["act", "warn", "ignore"]),
     out_of_model_timeout=st.sampled_from([0.0, 0.2, 3.0]),
-    cooldown=st.sampled_from([0.0, 0.4]),
 )

@@ -272,7 +272,6 @@ def test_maps_are_read_back_and_are_part_of_the_identity(written: tuple[CountMod
         (0, "knots", [["a", 0.2]], r"recalibration\[0\].knots: .* \[risk, frequency\]"),
         (0, "knots", [[0.5, 1e400]], "Infinity|no JSON number|knots"),
         (0, "horizon", -1, r"recalibration\[0\].horizon: -1.0 is not accepted"),
-        (0, "probguard_step_count", 1, r"recalibration\[0\].probguard_step_count: 1 is not"),
         (1, "slope", 0, r"recalibration\[1\].slope: 0.0 is not accepted"),
         (1, "name", "a", "recalibration: .* names a property twice"),
         (1, "recordings", [1], r"recalibration\[1\].recordings\[0\]: 1 is not"),

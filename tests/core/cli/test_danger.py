@@ -331,7 +331,7 @@ def test_evidence_tells_what_pushes_the_score(world: Path, model: CountModel) ->
                 told.append((result, result.request.evidence[-1]))
             row = result.rows[0]
             ages = ages_at(watch, result.verdict)
-            past = watch.session.state.past
+            past = watch.memory.state.past
             text = explain(watch.monitor, result.verdict, ages, row, past=past).text
             assert " ahead is " in text
     assert told

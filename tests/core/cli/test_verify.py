@@ -179,7 +179,7 @@ def test_a_condition_that_no_processor_decides_must_be_what_it_was(
     forewarn: Callable[..., Any], write_record: Callable[..., Path]
 ) -> None:
     def other(watch: LiveSession) -> Observation | None:
-        now = watch.session.state.past.alone
+        now = watch.memory.state.past.alone
         assert now is not None
         return now._replace(mask=now.mask ^ 1) if now.state == now.mask and now.mask & 1 else now
 

@@ -50,7 +50,6 @@ def test_a_good_file_gives_defaults_and_typed_values() -> None:
         ("act: 0.6", "act: 0.1", ["properties.stop.thresholds", "release"]),
         ("release: 0.1", "release: .nan", ["thresholds.release", "nan"]),
         ("release: 0.1", "release: 0", ["stop.thresholds", "release 0 must be above 0"]),
-        ("release: 0.1", "release: 0.1, warn_release: 0", ["warn_release 0 must be above 0"]),
         ("  stop:\n", "  stop:\n    intervention: LIMIT_SPEED\n", ["LIMIT_SPEED needs speed_l"]),
         ("type: std_msgs/msg/UInt8,", "", ["signals.light", "topic and type"]),
         ("std_msgs/msg/UInt8", "UInt8", ["signals.light", "'UInt8'"]),

@@ -22,7 +22,6 @@ def a_map(**changes: Any) -> Recalibration:
         "name": "rule",
         "formula": "always(not p)",
         "horizon": 2.0,
-        "probguard_step_count": False,
         "method": "isotonic",
     }
     return Recalibration(**{**values, **changes})

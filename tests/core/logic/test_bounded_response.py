@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from forewarn.errors import FormulaError
 from forewarn.logic.automaton import letter_of, restart_state, step
 from forewarn.logic.compilation import compile_formula
 from forewarn.logic.parser import parse_formula
@@ -45,17 +44,11 @@ def test_the_earliest_pending_obligation_decides():
     assert run(automaton, ["a", "a", "b", "a", "", ""])[-1] == 1
 
 
-def test_the_paper_counts_one_step_more():
-    formula = parse_formula("always(a implies eventually[0:3](b))")
-    automaton = compile_formula(formula, 1.0, probguard_step_count=True)
+def test_a_bound_one_step_longer_gives_the_automaton_of_probguard_s_definition():
+    automaton = compile_formula(parse_formula("always(a implies eventually[0:4](b))"), 1.0)
     assert automaton.n_states == 6
     assert automaton.countdown == 4
     assert run(automaton, ["a", "", "", "", ""])[3:] == [1, automaton.violated]
-
-
-def test_probguard_step_count_of_anything_else_is_refused():
-    with pytest.raises(FormulaError, match="bounded response only"):
-        compile_formula(parse_formula("always(not a)"), 1.0, probguard_step_count=True)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def levels(watch: LiveSession, facts: str) -> tuple[list[int], History]:
         values = {"moving": float(fact in "qB"), "hit": float(fact == "C")}
         if fact != "?":
             values["near"] = float(fact in "pB")
-        watch.accept("", watch.session.clock.time_ns(tick), values)
+        watch.accept("", watch.clock.time_ns(tick), values)
         result = watch.tick(tick)
         found.append(result.rows[0].level)
         history.add(result.verdict)
@@ -84,7 +84,7 @@ def test_a_flicker_of_a_sensor_stops_nobody() -> None:
     for watch in watches(compiled(INVARIANT, "enter: 3, thresholds: {act: 0.999}")):
         found, _ = levels(watch, "." * 5 + "p" + "." * 4 + "p" + "." * 4 + "pp" + "." * 20)
         assert not acting(found)
-        assert watch.violations == [1]
+        assert watch.memory.violations == [1]
 
 
 def test_what_cannot_be_counted_twice_asks_at_once() -> None:

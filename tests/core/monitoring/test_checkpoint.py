@@ -119,7 +119,7 @@ def test_a_breach_that_nothing_else_outlasts_survives_and_counts_once() -> None:
         for number in range(3 + gap, 3 + gap + later):
             tick(after, number, 0.0, 0.0)
         tick(after, 3 + gap + later, 1.0, 1.0)
-        assert after.violations[1] == count, (gap, later)
+        assert after.memory.violations[1] == count, (gap, later)
     for number in range(3, 12):
         tick(before, number, 0.0, 0.0)
     assert not remember(before)["pending"], "it has cleared"
@@ -132,10 +132,10 @@ def test_mutes_and_counts_survive() -> None:
     before.mute(["invariant"], 100.0)
     after = watch()
     recall(after, through_json(remember(before)), 2)
-    assert after.mutes.ends == before.mutes.ends
+    assert after.memory.mutes.ends == before.memory.mutes.ends
     assert after.silenced() == before.silenced()
     assert after.silenced()[0].reason == "by anna: works"
-    assert after.violations == [0, 1]
+    assert after.memory.violations == [0, 1]
 
 
 WATCHED = (
@@ -186,7 +186,7 @@ def test_the_run_that_is_watched_goes_on_after_a_crash(watched: Any, run: Any, d
     begin = crash + 1 + gap
     second = watched()
     recall(second, through_json(remember(first)), begin)
-    assert same_bits(second.session.state.run, first.session.state.run)
+    assert same_bits(second.memory.state.run, first.memory.state.run)
     if not remember(first)["pending"] and gap:
         return  # it may ask for something in other moments, and what follows that is no surprise
     for number, (a, b) in enumerate(run[crash:], begin):
@@ -203,13 +203,13 @@ def test_a_crash_without_a_memory_of_the_run_would_be_told(watched: Any) -> None
         found = tick(before, number, 0.0, 0.0)
     assert found.verdict.anomaly.transitions == 4
     memory = through_json(remember(before))
-    recall(forgetful, {name: part for name, part in memory.items() if name != "run"}, 6)
+    recall(forgetful, {**memory, "run": None}, 6)
     assert tick(forgetful, 6, 0.0, 0.0).verdict.anomaly.transitions == 0
     other = replace(before.monitor.detector, longest=7)
     judged = watched()
-    judged.session.swap(replace(judged.monitor, detector=other))
+    judged.swap(replace(judged.monitor, detector=other))
     recall(judged, memory, 6)
-    assert judged.session.state.run is None
+    assert judged.memory.state.run is None
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_a_run_that_makes_no_sense_changes_nothing(watched: Any, change: Any) ->
     memory = through_json(remember(before))
     with pytest.raises(RecordingError, match="makes no sense"):
         recall(after, {**memory, "run": {**memory["run"], **change}}, 3)
-    assert after.session.state.run is None
+    assert after.memory.state.run is None
 
 
 def damaged() -> list[tuple[str, Any]]:

@@ -32,11 +32,12 @@ from forewarn.monitoring.policy import (
     decide,
     release,
 )
+from forewarn.monitoring.risk_measure import RiskMeasure
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.signals.ticks import Grid
 
 RULES = Rules(
-    0.3, 0.6, 0.2, 0.2, enter=2, exit=3, hold=5, out_of_model=Level.ACT, out_of_model_timeout=4
+    0.3, 0.6, 0.2, enter=2, exit=3, hold=5, out_of_model=Level.ACT, out_of_model_timeout=4
 )
 SHORT = replace(RULES, hold=0)
 STOP, SLOW = (Answer("COMFORTABLE_STOP", None),), (Answer("LIMIT_SPEED", 5.0),)
@@ -54,11 +55,11 @@ def levels(figures: list[float | None], rules: Rules = RULES, begin: int = 0) ->
 
 def test_all_of_a_section_becomes_rules() -> None:
     spec = PropertySpec(
-        formula="p", thresholds={"warn": 0.25, "act": 0.7, "release": 0.15, "warn_release": 0.05},
-        enter=4, exit=6, hold=0.3, out_of_model="warn", out_of_model_timeout=2.5, cooldown=0.7,
+        formula="p", thresholds={"warn": 0.25, "act": 0.7, "release": 0.15},
+        enter=4, exit=6, hold=0.3, out_of_model="warn", out_of_model_timeout=2.5,
     )  # fmt: skip
     found = compile_rules(spec, Grid(10.0))
-    assert found == Rules(0.25, 0.7, 0.15, 0.05, 4, 6, 3, Level.WARN, 25, 7, 10)
+    assert found == Rules(0.25, 0.7, 0.15, 4, 6, 3, Level.WARN, 25, 10)
 
 
 @pytest.mark.parametrize(("text", "level"), [("act", 2), ("warn", 1), ("ignore", 0)])
@@ -72,8 +73,8 @@ def test_each_answer_to_an_unknown_state_has_its_level(text: str, level: int) ->
 def test_spans_are_rounded_up_to_ticks_but_not_by_rounding_errors(
     seconds: float, ticks: int
 ) -> None:
-    rules = compile_rules(PropertySpec(formula="p", hold=seconds, cooldown=seconds), Grid(10.0))
-    assert (rules.hold, rules.cooldown) == (ticks, ticks)
+    rules = compile_rules(PropertySpec(formula="p", hold=seconds), Grid(10.0))
+    assert rules.hold == ticks
 
 
 def test_a_figure_at_the_warning_threshold_warns() -> None:
@@ -90,13 +91,6 @@ def test_a_noisy_tick_leaves_the_time_of_the_last_change() -> None:
     noisy = decide(RULES, PolicyState(since=7), 20, 0.9)
     assert noisy.warn_run == 1
     assert decide(RULES, noisy, 21, 0.0) == PolicyState(since=7)
-
-
-def test_rest_does_not_shorten_the_cool_down() -> None:
-    rules = replace(SHORT, cooldown=8)
-    figures = [0.9, 0.9] + [0.1] * 6 + [0.9] * 7
-    #  the alert ends at tick 4 and cools down until tick 12
-    assert levels(figures, rules) == [0, 2, 2, 2, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
 
 
 @pytest.mark.parametrize("begin", [0, 1_000])
@@ -137,7 +131,7 @@ def after_release(rules: Rules, figures: list[float | None], then: list[float | 
     state, found = RESTING, []
     for tick, figure in enumerate([*figures, *then]):
         if tick == len(figures):
-            state = release(rules, state, tick - 1)
+            state = release(state)
             assert state.level is Level.NONE
         known = figure is not None
         state = decide(rules, state, tick, figure if known else math.nan, out_of_model=not known)
@@ -159,24 +153,12 @@ def test_an_unknown_state_that_is_released_asks_for_nothing_more(
 def test_in_a_known_state_a_released_alert_begins_anew() -> None:
     assert after_release(SHORT, [0.9] * 5, [0.9] * 3) == [0, 2, 2]
     assert after_release(SHORT, [0.9] * 5, [None] * 3) == [0, 2, 2]
-    assert release(SHORT, PolicyState(Level.ACT, 3, 2, 2, 1), 9) == RESTING
-
-
-def test_a_released_alert_cools_down_like_any_other() -> None:
-    rules = replace(SHORT, cooldown=4)
-    #  it ends with tick 5, and cools down until tick 9
-    assert after_release(rules, [0.9] * 5, [0.9] * 7) == [0, 1, 1, 1, 2, 2, 2]
-
-
-def test_a_warning_that_is_released_goes_on_cooling_down() -> None:
-    rules = replace(SHORT, cooldown=9)
-    ended: list[float | None] = [0.9, 0.9, 0.1, 0.1, 0.1, 0.9, 0.9]
-    #  the alert ends at tick 4 and cools down until tick 13; the warning of tick 6 is released
-    assert after_release(rules, ended, [0.9] * 8) == [0, 1, 1, 1, 1, 1, 2, 2]
+    assert release(PolicyState(Level.ACT, 3, 2, 2, 1)) == RESTING
 
 
 BLANK = RiskRow(
-    "", 0, 2, False, 0, False, 0.5, math.nan, math.nan, 0, math.nan, 3.0, 0.3, 0.5, 0, 0, False,
+    "", 0, 2, False, 0, False, 0.5, math.nan, math.nan, 0, math.nan, 3.0, 0.3, 0.5,
+    RiskMeasure.RISK, 0, False,
     "0", "(none)", (0,), ("idle",), True, (), (), math.nan, (),
 )  # fmt: skip
 
@@ -306,11 +288,11 @@ def test_severity_decides_before_risk_and_risk_before_the_name(order: int) -> No
 def test_the_figure_that_decides_is_compared_and_an_unknown_one_is_the_worst(order: int) -> None:
     rows = [
         row("risk", probability=0.7, upper=1.0),
-        row("bound", risk_measure=1, probability=0.1, upper=0.8),
+        row("bound", risk_measure=RiskMeasure.UPPER, probability=0.1, upper=0.8),
     ]
     request = ask(rows[::order], [STOP, STOP])
     assert (request.property, request.risk) == ("bound", 0.8)
-    high = row("high", risk_measure=1, probability=0.9, upper=0.65)
+    high = row("high", risk_measure=RiskMeasure.UPPER, probability=0.9, upper=0.65)
     assert ask([rows[0], high][::order], [STOP, STOP]).property == "risk"
     unknown = row("unknown", in_model=False, probability=math.nan)
     assert ask([*rows, unknown][::order], [STOP] * 3).property == "unknown"
@@ -329,7 +311,10 @@ def test_only_what_limits_the_speed_has_a_say_in_the_limit() -> None:
         ({"probability": 0.5}, "p: risk 0.500 within 3 s is at least 0.5"),
         ({"probability": 0.5, "upper": 0.9}, "p: risk 0.500 within 3 s is at least 0.5"),
         ({"level": 1, "probability": 0.4}, "p: risk 0.400 within 3 s is at least 0.3"),
-        ({"risk_measure": 1, "upper": 0.8}, "p: upper bound 0.800 within 3 s is at least 0.5"),
+        (
+            {"risk_measure": RiskMeasure.UPPER, "upper": 0.8},
+            "p: upper bound 0.800 within 3 s is at least 0.5",
+        ),
         ({"probability": 0.4}, "p: risk 0.400 within 3 s; the alert holds until it may end"),
         ({"probability": 0.9, "horizon": math.inf}, "p: risk 0.900 ever is at least 0.5"),
         (

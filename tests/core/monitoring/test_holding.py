@@ -119,7 +119,7 @@ class Beside:
         self.tick += missed
         given = {"near": near, "slow": slow}
         known = {name: value for name, value in given.items() if value is not None}
-        self.watch.accept("", self.watch.session.clock.time_ns(self.tick), known)
+        self.watch.accept("", self.watch.clock.time_ns(self.tick), known)
         result = self.watch.tick(self.tick)
         self.tick += 1
         (row, other), request = result.rows, result.request
@@ -209,7 +209,7 @@ def test_what_was_never_seen_acts_again_after_a_jump(
     watch.use(build_monitor(IMPATIENT, learned(IMPATIENT, 5)))
     levels = []
     for tick in range(1_000, 1_000 + ticks):
-        watch.accept("", watch.session.clock.time_ns(tick), {"near": 1.0, "slow": 1.0})
+        watch.accept("", watch.clock.time_ns(tick), {"near": 1.0, "slow": 1.0})
         levels.append(watch.tick(tick).rows[0].level)
     assert levels[:5] == [2] * 5 and levels[-1] == 1, "its time is over"
     if released:
@@ -229,7 +229,7 @@ def test_without_a_model_nobody_is_let_go_because_a_sensor_is_silent(
 
     def asked(tick: int, near: float | None) -> tuple[str, str]:
         if near is not None:
-            watch.accept("", watch.session.clock.time_ns(tick), {"near": near})
+            watch.accept("", watch.clock.time_ns(tick), {"near": near})
         request = watch.tick(tick).request
         return ("", "") if request is None else (request.action, request.reason)
 

@@ -6,12 +6,14 @@ import pytest
 
 from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.intervention import AdvisorState, advise, answers_of
+from forewarn.monitoring.risk_measure import RiskMeasure
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.signals.ticks import Grid
 
 GRID = Grid(10.0)
 BLANK = RiskRow(
-    "", 0, 2, False, 0, False, 0.5, math.nan, math.nan, 0, math.nan, 3.0, 0.3, 0.5, 0, 0, False,
+    "", 0, 2, False, 0, False, 0.5, math.nan, math.nan, 0, math.nan, 3.0, 0.3, 0.5,
+    RiskMeasure.RISK, 0, False,
     "0", "(none)", (0,), ("idle",), True, (), (), math.nan, (),
 )  # fmt: skip
 
@@ -75,7 +77,10 @@ def test_the_strongest_action_wins_and_all_that_alert_are_named() -> None:
     [
         ({"in_model": False, "probability": math.nan}, "never seen"),
         ({"probability": 0.4}, "holds until it may end"),
-        ({"risk_measure": 1, "upper": 0.8, "horizon": math.inf}, "upper bound 0.800 ever"),
+        (
+            {"risk_measure": RiskMeasure.UPPER, "upper": 0.8, "horizon": math.inf},
+            "upper bound 0.800 ever",
+        ),
     ],
 )
 def test_the_reason_says_what_decided(changes: dict[str, object], expected: str) -> None:

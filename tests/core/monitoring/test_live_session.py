@@ -62,7 +62,7 @@ def watch() -> LiveSession:
 
 
 def tell(watch: LiveSession, tick: int, near: float = 1.0, slow: float = 0.0) -> None:
-    watch.accept("", watch.session.clock.time_ns(tick), {"near": near, "slow": slow})
+    watch.accept("", watch.clock.time_ns(tick), {"near": near, "slow": slow})
 
 
 def ticks(
@@ -81,9 +81,9 @@ def test_a_draft_changes_nothing_until_it_is_committed(watch: LiveSession) -> No
     first = watch.evaluate(2)
     again = watch.evaluate(2)
     assert same_bits(tuple(first.result.rows), tuple(again.result.rows))
-    assert watch.session.state.tick == 1
+    assert watch.memory.state.tick == 1
     watch.commit(again)
-    assert watch.session.state.tick == 2
+    assert watch.memory.state.tick == 2
 
 
 def test_a_draft_that_something_arrived_after_is_replaced(watch: LiveSession) -> None:
@@ -103,9 +103,9 @@ def test_violations_are_counted_and_reset_by_name(watch: LiveSession) -> None:
     rows = ticks(watch, 0, 6)
     assert [row.violations for row in rows] == [0, 0, 0, 1, 1, 1]
     assert watch.reset(["apart"]) == ("apart",)
-    assert watch.violations == [1, 0]
+    assert watch.memory.violations == [1, 0]
     assert watch.reset([]) == ("stop", "apart")
-    assert watch.violations == [0, 0]
+    assert watch.memory.violations == [0, 0]
     row = ticks(watch, 6, 7)[0]
     assert row.automaton_state_names == rows[0].automaton_state_names
     assert row.stale_signals == ()
@@ -258,7 +258,7 @@ def test_what_is_not_judged_neither_begins_nor_ends_an_alert(before: float) -> N
     levels = []
     for tick in range(8):
         values = {"near": before, "slow": 0.0} if tick < 2 else {"near": before}
-        watch.accept("", watch.session.clock.time_ns(tick), values)
+        watch.accept("", watch.clock.time_ns(tick), values)
         outcome = watch.tick(tick)
         history.add(outcome.verdict)
         levels.append(outcome.rows[0].level)
@@ -278,12 +278,12 @@ def test_a_certain_violation_alerts_while_signals_have_not_come_yet() -> None:
     history = History(watch.monitor)
     found = []
     for tick in range(4):
-        watch.accept("", watch.session.clock.time_ns(tick), {"near": float(tick > 1)})
+        watch.accept("", watch.clock.time_ns(tick), {"near": float(tick > 1)})
         outcome = watch.tick(tick)
         history.add(outcome.verdict)
         found.append([row.level for row in outcome.rows])
     assert found == [[0, 0], [0, 0], [0, 2], [0, 2]]
-    assert watch.violations == [0, 1]
+    assert watch.memory.violations == [0, 1]
     score = scored_run(history.tracks()[1]).score
     assert np.isnan(score[:2]).all()
     assert score[2:].tolist() == [1.0, 1.0]
@@ -313,13 +313,13 @@ def test_a_policy_is_changed_whole_or_not_at_all(watch: LiveSession) -> None:
 
 def test_another_model_keeps_thresholds_and_automata(watch: LiveSession) -> None:
     ticks(watch, 0, 3)
-    before = watch.session.state
+    before = watch.memory.state
     watch.set_policy("stop", {"act": 0.9})
     digest = watch.monitor.model.digest  # type: ignore[union-attr]
     watch.use(watch.build(learned(seed=2)))
     assert watch.monitor.model.digest != digest  # type: ignore[union-attr]
     assert watch.spec.properties["stop"].thresholds.act == 0.9
-    assert watch.session.state == before
+    assert watch.memory.state == before
 
 
 def test_a_model_of_another_rate_is_refused(watch: LiveSession) -> None:
@@ -338,7 +338,7 @@ def test_an_intervention_is_withdrawn_once(watch: LiveSession) -> None:
 def test_a_restart_forgets_samples_and_counts(watch: LiveSession) -> None:
     ticks(watch, 0, 6)
     watch.restart(100)
-    assert watch.violations == [0, 0]
+    assert watch.memory.violations == [0, 0]
     row = watch.tick(100).rows[0]
     assert row.stale_signals == ("near", "slow")
     assert row.stale_ages == (math.inf, math.inf)
@@ -376,16 +376,16 @@ def test_a_memory_of_any_age_takes_no_intervention_back(first: int) -> None:
     watch = LiveSession(compiled, learned(), {})
     with pytest.raises(RecordingError, match="ticks old"):
         recall(watch, memory, first, 60.0)
-    held = outdated(watch, memory, asking(watch, memory), first)
+    held = outdated(watch, memory, asking(memory), first)
     recall(watch, json.loads(json.dumps(held, allow_nan=False)), first)
     request = watch.tick(first).request
     assert request is not None
     assert (request.action, request.active, request.id) == ("EMERGENCY_STOP", True, 1)
     levels = [row.level for row in ticks(watch, first + 1, first + 12, near=0.0)]
     assert levels == [Level.ACT] * 5 + [Level.WARN] * 6, "as after a jump of the clock"
-    assert asking(watch, memory)
-    assert not asking(watch, {**memory, "mode": "observe"})
-    assert not asking(watch, {**memory, "advisor": [1, False]})
+    assert asking(memory)
+    assert not asking({**memory, "mode": "observe"})
+    assert not asking({**memory, "advisor": [1, False]})
     assert outdated(watch, memory, {}, first) is None
 
 
@@ -393,20 +393,20 @@ def test_an_old_memory_brings_no_alert_back_that_was_muted() -> None:
     before = LiveSession(COMPILED, learned(), {})
     ticks(before, 10, 14)
     before.mute(["stop"], 60.0)
-    assert not asking(before, remember(before))
+    assert not asking(remember(before))
     nameless = {key: value for key, value in remember(before).items() if key != "names"}
-    with pytest.raises(RecordingError, match="another monitor file"):
-        asking(before, {**nameless, "key": "other"})
     with pytest.raises(RecordingError, match="makes no sense"):
-        asking(before, {**remember(before), "properties": [1]})
+        asking(nameless)
+    with pytest.raises(RecordingError, match="makes no sense"):
+        asking({**remember(before), "properties": [1]})
 
 
 def test_an_end_leaves_nothing_for_the_next_activation(watch: LiveSession) -> None:
     ticks(watch, 0, 4)
     watch.end()
     watch.restart(100)
-    assert [prop.policy for prop in watch.session.state.properties] == [RESTING, RESTING]
-    assert not watch.advisor.asking
+    assert [prop.policy for prop in watch.memory.state.properties] == [RESTING, RESTING]
+    assert not watch.memory.advisor.asking
 
 
 def test_how_unknown_values_are_written(watch: LiveSession) -> None:
@@ -416,11 +416,11 @@ def test_how_unknown_values_are_written(watch: LiveSession) -> None:
     assert row.state == "p & q?"
     assert row.stale_signals == ("slow",)
     assert row.stale_ages == pytest.approx((0.3,))
-    watch.accept("", watch.session.clock.time_ns(4), {"end": math.nan})
+    watch.accept("", watch.clock.time_ns(4), {"end": math.nan})
     row = watch.tick(4).rows[0]
     assert row.state_key == "1?!?"
     assert row.state == "p & q? & over?"
-    watch.accept("", watch.session.clock.time_ns(5), {"end": 1.0})
+    watch.accept("", watch.clock.time_ns(5), {"end": 1.0})
     row = watch.tick(5).rows[0]
     assert (row.state_key, row.state) == ("!over", "over")
 

@@ -53,7 +53,6 @@ properties:
     enter: {enter}
     hold: {hold}
     {held}
-    cooldown: {cooldown}
     out_of_model: {out_of_model}
     out_of_model_timeout: {limit}
 """
@@ -76,7 +75,6 @@ CHOICES: dict[str, list[Any]] = {
     "enter": [1, 3],
     "hold": [0.2, 1, 2],
     "held": ["", 'hold_while: "moving > 0"'],
-    "cooldown": [0, 1],
     "out_of_model": ["act", "warn", "ignore"],
     "limit": [0.1, 2],
 }  # fmt: skip
@@ -112,7 +110,6 @@ def chosen_as(**chosen: Any) -> dict[str, Any]:
 
 
 NEVER_SEEN = chosen_as(limit=2), [(1, CALM), (1, DRIVEN), (60, CALM)]
-COOLING = chosen_as(cooldown=1), [(1, HIT), (5, CALM), (9, DRIVEN), (60, CALM)]
 STARTING = chosen_as(startup_grace=2), [(1, {}), (60, CALM)]
 LASTING = chosen_as(memory="for_how_long(moving > 0)"), [(1, DRIVEN), (60, CALM)]
 
@@ -153,7 +150,6 @@ def slowly(session: Session, samples: list[Sample], end_ns: int) -> Iterator[Ver
 
 @settings(max_examples=100)
 @example(*NEVER_SEEN, True, 0)
-@example(*COOLING, True, 0)
 @example(*STARTING, True, 0)
 @example(*LASTING, False, 0)
 @given(MONITORS, LINES, st.booleans(), st.sampled_from([0, 50]))

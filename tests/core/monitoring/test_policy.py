@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.config.sections import PropertySpec
@@ -22,7 +22,7 @@ from forewarn.monitoring.policy import (
 from forewarn.signals.ticks import Grid
 
 RULES = Rules(
-    0.3, 0.6, 0.2, 0.2, enter=2, exit=3, hold=5, out_of_model=Level.ACT, out_of_model_timeout=4
+    0.3, 0.6, 0.2, enter=2, exit=3, hold=5, out_of_model=Level.ACT, out_of_model_timeout=4
 )
 
 
@@ -68,23 +68,19 @@ def test_an_alert_that_ends_falls_to_a_warning_where_one_is_due() -> None:
     assert levels([0.9, 0.9, 0.4, 0.4, 0.4, 0.4], rules) == [0, 2, 2, 2, 1, 1]
 
 
-def test_a_warning_ends_by_its_own_release() -> None:
-    rules = replace(RULES, hold=0, warn_release=0.1)
+def test_a_warning_ends_below_the_lesser_of_release_and_warn() -> None:
+    rules = replace(RULES, hold=0, release=0.1)
     assert levels([0.4, 0.4, 0.15, 0.15, 0.15, 0.15], rules)[-1] == 1
     assert levels([0.4, 0.4, 0.05, 0.05, 0.05], rules) == [0, 1, 1, 1, 0]
+    above = replace(RULES, hold=0, release=0.5)
+    assert levels([0.4, 0.4] + [0.35] * 6, above)[-1] == 1
+    assert levels([0.4, 0.4] + [0.25] * 6, above)[-1] == 0
 
 
-def test_after_an_alert_there_are_warnings_only_while_it_cools_down() -> None:
-    rules = replace(RULES, hold=0, cooldown=4)
-    figures = [0.9, 0.9] + [0.1] * 3 + [0.9] * 8
-    assert levels(figures, rules) == [0, 2, 2, 2, 0, 0, 1, 1, 2, 2, 2, 2, 2]
-    calm = [0.9, 0.9] + [0.1] * 12 + [0.9] * 2
-    assert levels(calm, rules)[-1] == 2
-
-
-def test_an_alert_that_goes_on_is_not_cut_by_the_cool_down_of_the_one_before() -> None:
-    rules = replace(RULES, hold=0, cooldown=2)
-    assert levels([0.9, 0.9] + [0.1] * 3 + [0.9] * 6, rules)[-3:] == [2, 2, 2]
+def test_an_alert_may_follow_another_at_once() -> None:
+    rules = replace(RULES, hold=0)
+    figures = [0.9, 0.9] + [0.1] * 3 + [0.9] * 3
+    assert levels(figures, rules) == [0, 2, 2, 2, 0, 0, 2, 2]
 
 
 def test_an_unknown_state_asks_for_its_answer_then_for_a_warning_and_never_wedges() -> None:
@@ -106,9 +102,6 @@ def test_rules_are_in_ticks() -> None:
         PropertySpec(formula="p", hold=0.25, out_of_model_timeout=3.0), Grid(10.0)
     )
     assert (rules.hold, rules.out_of_model_timeout, rules.enter) == (3, 30, 2)
-    assert rules.warn_release == min(rules.release, rules.warn)
-    spec = PropertySpec(formula="p", thresholds={"warn_release": 0.05})
-    assert compile_rules(spec, Grid(10.0)).warn_release == 0.05
 
 
 RULE_SETS = st.builds(
@@ -116,13 +109,11 @@ RULE_SETS = st.builds(
     warn=st.just(0.3),
     act=st.just(0.6),
     release=st.sampled_from([0.1, 0.2, 0.5]),
-    warn_release=st.sampled_from([0.1, 0.3]),
     enter=st.integers(1, 3),
     exit=st.integers(1, 4),
     hold=st.integers(0, 6),
     out_of_model=st.sampled_from(Level),
     out_of_model_timeout=st.integers(0, 5),
-    cooldown=st.sampled_from([0, 0, 3]),
 )
 FIGURES = st.lists(
     st.sampled_from([0.0, 0.15, 0.25, 0.3, 0.45, 0.6, 1.0, math.nan, None]), max_size=40
@@ -139,9 +130,7 @@ def test_laws_of_every_run(rules: Rules, figures: list[float | None]) -> None:
             assert len(run) == rules.enter
             assert all(f is None or f >= rules.act for f in run)
         asked = len(run) == rules.enter and all(f is not None and f >= rules.act for f in run)
-        if asked and (before == 2 or rules.cooldown == 0):
-            assert level == 2
-        if asked and 2 not in found[max(0, tick - rules.cooldown) : tick]:
+        if asked:
             assert level == 2
         if before == 2 and level != 2:  # and ends only after its hold
             begin = tick
@@ -156,7 +145,6 @@ def test_there_is_always_a_way_back(rules: Rules, figures: list[float | None]) -
     assert levels([*figures, *calm], rules)[-1] == 0
 
 
-@example(replace(RULES, cooldown=3), [1.0] * 3 + [0.0] * 20, False, False)
 @given(RULE_SETS, FIGURES, st.booleans(), st.booleans())
 def test_where_nothing_waits_for_a_time_a_state_that_stays_goes_on_staying(
     rules: Rules, figures: list[float | None], out_of_model: bool, held: bool
@@ -197,8 +185,6 @@ def test_leaving_the_unknown_forgets_when_it_began(figure: float) -> None:
 def test_scores_add_alerts_in_states_never_seen_and_take_none(
     rules: Rules, figures: list[float]
 ) -> None:
-    rules = replace(rules, cooldown=0)
-
     def run(shown: Callable[[float], tuple[float, bool]]) -> list[int]:
         state, found = RESTING, []
         for tick, figure in enumerate(figures):
@@ -214,7 +200,7 @@ def test_scores_add_alerts_in_states_never_seen_and_take_none(
 
 
 def test_on_another_clock_an_alert_has_lasted_as_long_and_counts_begin_anew() -> None:
-    state = PolicyState(Level.ACT, 10, 2, 2, 2, 12, 30)
+    state = PolicyState(Level.ACT, 10, 2, 2, 2, 12)
     assert carried_over(RULES, state, -7) == RESTING._replace(level=Level.ACT, since=3)
     assert carried_over(RULES, state._replace(level=Level.NONE), 5) == RESTING
 

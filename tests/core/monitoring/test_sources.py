@@ -33,7 +33,7 @@ def sources(watch: LiveSession, tick: int, lapses: Lapses) -> dict[str, Source]:
     verdict = watch.tick(tick).verdict
     names = watch.monitor.abstraction.signals
     lapses.since = lapses.at(verdict.time_ns, names, verdict.values)
-    ages = watch.session.feed.ages(tick)
+    ages = watch.feed.ages(tick)
     nodes = {"/world/odometry": ("/base",)}
     found = sources_of(watch.monitor, verdict, ages, lapses.since, nodes)
     return {source.signal: source for source in found}

@@ -36,7 +36,7 @@ def main(folder: Path, output: Path, old: bool) -> None:
         writer = RecordWriter(output, Names.of("/monitor"), text, types)
         name = writer.model(model)
         tables = None if old else writer.tables(watch.monitor)
-        grid = watch.session.clock
+        grid = watch.clock
         tick = grid.tick_at_or_after(recording.start_ns)
         writer.start(Start("activated", tick, recording.start_ns), name, tables=tables)
         for sample in recording.read():

@@ -33,7 +33,7 @@ startup_grace: 0
 signals: {{x: {{timeout: 2}}}}
 predicates: {{low: x < 1, high: x >= 2}}
 properties:
-  calm: {{formula: "always(high implies eventually[0:2](low))", horizon: 4, hold: 1, cooldown: 2,
+  calm: {{formula: "always(high implies eventually[0:2](low))", horizon: 4, hold: 1,
     thresholds: {{warn: 0.1, act: 0.3, release: 0.05}}}}
 """
 
@@ -84,7 +84,7 @@ def test_a_clock_of_our_own_learns_replays_and_runs_live(tmp_path: Path) -> None
         samples = list(recording.read())
     assert len(run.history) == len(xs) // 2
     watch = LiveSession(compiled, learned.model, {})
-    moments = watch.session.feed.moments
+    moments = watch.feed.moments
     live = []
     for sample in samples:
         due = moments.last_due(0)
@@ -151,7 +151,7 @@ def test_models_of_other_clocks_are_refused(tmp_path: Path) -> None:
 def test_a_mute_lasts_for_seconds_however_many_steps_they_hold() -> None:
     watch = LiveSession(STEPS, None, {})
     second = 1_000_000_000
-    moments = watch.session.feed.moments
+    moments = watch.feed.moments
 
     def step(time_ns: int) -> bool:
         watch.accept("", time_ns, {"x": 0.5})
@@ -160,5 +160,5 @@ def test_a_mute_lasts_for_seconds_however_many_steps_they_hold() -> None:
     assert not step(0)
     watch.mute(["calm"], 2.0)
     assert [step(t) for t in (1, 2, 3, second, 2 * second - 1, 2 * second)] == [True] * 5 + [False]
-    [left] = [*watch.mutes.ends.values()] or [0.0]
+    [left] = [*watch.memory.mutes.ends.values()] or [0.0]
     assert np.isclose(left, 0.0)

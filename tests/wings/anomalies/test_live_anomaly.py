@@ -204,7 +204,7 @@ def test_a_run_that_no_label_ends_may_end_after_a_time():
 
 def tell(watch: LiveSession, tick: int, near: float, slow: float = 1.0, end: float = 0.0) -> None:
     values = {"near": near, "slow": slow, "end": end}
-    watch.accept("", watch.session.clock.time_ns(tick), values)
+    watch.accept("", watch.clock.time_ns(tick), values)
 
 
 def anomaly(watch: LiveSession, tick: int, *values: float) -> AnomalyRow:

@@ -63,7 +63,7 @@ TABLE = risk_of_actions(MODEL, process_of_model(MODEL, confidence=0.9), AUTOMATO
 def row(watch: LiveSession, tick: int, near: float | None, doing: str | None) -> RiskRow:
     values = {"near": near, "doing": doing}
     known = {name: value for name, value in values.items() if value is not None}
-    watch.accept("", watch.session.clock.time_ns(tick), known)
+    watch.accept("", watch.clock.time_ns(tick), known)
     return watch.tick(tick).rows[0]
 
 

@@ -68,7 +68,7 @@ MODEL = learned()
 
 def row(watch: LiveSession, tick: int, near: float, wet: float | None, end: float = 0.0) -> RiskRow:
     values = {"near": near, "end": end, **({} if wet is None else {"wet": wet})}
-    watch.accept("", watch.session.clock.time_ns(tick), values)
+    watch.accept("", watch.clock.time_ns(tick), values)
     return watch.tick(tick).rows[0]
 
 

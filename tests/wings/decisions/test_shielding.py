@@ -81,7 +81,7 @@ MODEL = learned()
 
 def asked(watch: LiveSession, tick: int, near: float, wet: float | None) -> Request:
     values = {"near": near, **({} if wet is None else {"wet": wet})}
-    watch.accept("", watch.session.clock.time_ns(tick), values)
+    watch.accept("", watch.clock.time_ns(tick), values)
     request = watch.tick(tick).request
     assert request is not None
     return request
@@ -162,7 +162,7 @@ def test_if_nothing_reaches_success_the_safest_is_named_and_that_is_said():
 def test_lines_of_a_replay_say_it_too():
     watch = LiveSession(COMPILED, MODEL, {})
     request = asked(watch, 0, 1, 0)
-    watch.accept("", watch.session.clock.time_ns(1), {"near": 1, "wet": 0})
+    watch.accept("", watch.clock.time_ns(1), {"near": 1, "wet": 0})
     told = json.loads(verdict_line(watch.tick(1).verdict, watch.monitor))["shield"]
     assert told["action"] == request.recommendation
     assert [one["action"] for one in told["alternatives"]] == [

@@ -107,7 +107,6 @@ def _fitted(
         name,
         section.formula,
         section.horizon,
-        section.probguard_step_count,
         method,
         ticks=len(risk),
     )

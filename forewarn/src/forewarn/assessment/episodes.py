@@ -96,8 +96,8 @@ class AlertRule:
         itself by default, and never above it. Above minus infinity.
     enter, exit : int
         Consecutive ticks that begin and end an alert.
-    hold, cooldown : float
-        Seconds that an alert lasts at the least, and during which none follows it.
+    hold : float
+        Seconds that an alert lasts at the least.
     out_of_model : str
         What a state unknown to the model asks for, for `out_of_model_timeout` seconds.
     """
@@ -108,7 +108,6 @@ class AlertRule:
     hold: float = 1.0
     out_of_model: Literal["act", "warn", "ignore"] = "act"
     out_of_model_timeout: float = 3.0
-    cooldown: float = 0.0
 
     @classmethod
     def of(cls, section: PropertySpec) -> AlertRule:
@@ -121,7 +120,6 @@ class AlertRule:
             hold=section.hold,
             out_of_model=section.out_of_model,
             out_of_model_timeout=section.out_of_model_timeout,
-            cooldown=section.cooldown,
         )
 
     def releases(self, thresholds: Floats) -> Floats:
@@ -222,7 +220,6 @@ class _Field:
     high: list[Codes]
     calm: list[Codes]
     after_hold: Rows
-    after_cooldown: Rows
 
     @classmethod
     def of(cls, scored_runs: Sequence[ScoredRun], rule: AlertRule) -> _Field:
@@ -236,7 +233,6 @@ class _Field:
         high, calm = high.astype(np.int32), -calm.astype(np.int32)
         levels = min(MAX_LEVEL, int(sizes.max()).bit_length())
         hold = [row.after_hold + at for row, at in zip(rows, first, strict=True)]
-        cool = [row.after_cooldown + at for row, at in zip(rows, first, strict=True)]
         return cls(
             first,
             ended,
@@ -245,7 +241,6 @@ class _Field:
             _blocks(high, levels),
             _blocks(calm, levels),
             np.concatenate(hold),
-            np.concatenate(cool),
         )
 
     def search(self, begin: Rows, end: Rows, offset: int) -> tuple[Rows, Rows, Rows, Rows]:
@@ -260,7 +255,7 @@ class _Field:
             run, threshold, start = run[going], threshold[going], start[going]
             stop = _next(self.calm, self.after_hold[start], end[threshold])
             found.append((run, threshold + offset, start - self.first[run], stop - self.first[run]))
-            row = self.after_cooldown[stop]
+            row = stop
         run, threshold, start, stop = (np.concatenate(part) for part in zip(*found, strict=True))
         return run, threshold, start, stop
 
@@ -271,7 +266,6 @@ class _Rows(NamedTuple):
     high: Floats
     calm: Floats
     after_hold: Rows
-    after_cooldown: Rows
 
 
 def _rows(scored: ScoredRun, rule: AlertRule) -> _Rows:
@@ -290,12 +284,10 @@ def _rows(scored: ScoredRun, rule: AlertRule) -> _Rows:
     next_stop = np.minimum.accumulate(stops[::-1])[::-1]
     clock = Grid(scored.rate)
     held = np.searchsorted(scored.ticks, scored.ticks + clock.at_least(rule.hold))
-    cooled = np.searchsorted(scored.ticks, scored.ticks + clock.at_least(rule.cooldown))
     return _Rows(
         np.append(begins, math.inf),
         np.append(ends, -math.inf),
         np.append(np.minimum(held, next_stop[1:]), n),
-        np.append(np.minimum(cooled, next_stop[:-1] + 1), n),
     )
 
 

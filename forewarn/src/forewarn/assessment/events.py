@@ -169,8 +169,6 @@ def judge(
     run: Track | ScoredRun,
     start: NDArray[np.int64],
     end: NDArray[np.int64],
-    *,
-    whole_leads: bool = False,
 ) -> MatchedAlerts:
     """Match alerts with the violations of a run.
 
@@ -178,8 +176,6 @@ def judge(
     ----------
     start, end : ndarray of int, shape (m,)
         First row of each alert, and the row after its last one.
-    whole_leads : bool
-        Lead times may be longer than the horizon.
     """
     excursions = find_excursions(run)
     happened = np.flatnonzero(excursions.begins)
@@ -200,7 +196,7 @@ def judge(
     seen = base < row
     alert, row, base = alert[seen], row[seen], base[seen]
     lead = run.ticks[row] - run.ticks[base]
-    if run.horizon is not None and not whole_leads:
+    if run.horizon is not None:
         lead = np.minimum(lead, run.horizon)
     return MatchedAlerts(happened, foresaw, near, late, alert, row, lead)
 
@@ -210,18 +206,12 @@ def _count_up(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
-def find_events(track: Track, *, whole_leads: bool = False) -> Events:
-    """Match the alerts of a property with its violations.
-
-    Parameters
-    ----------
-    whole_leads : bool
-        Lead times may be longer than the horizon.
-    """
+def find_events(track: Track) -> Events:
+    """Match the alerts of a property with its violations."""
     on = track.level == Level.ACT
     edges = np.flatnonzero(np.diff(on, prepend=False, append=False))
     starts, ends = edges[::2], edges[1::2]
-    judged = judge(track, starts, ends, whole_leads=whole_leads)
+    judged = judge(track, starts, ends)
     seen = watched(track)
     hour = track.rate * SECONDS_AN_HOUR
     alerts = tuple(

@@ -101,8 +101,6 @@ class Replaying:
         Go on without topics that the recording lacks; their signals are unknown, as live.
     keep_signals : bool
         Keep the values of all signals for a report.
-    whole_leads : bool
-        Lead times may be longer than the horizon.
     lines : bool
         Return the verdicts as JSON lines, too.
     """
@@ -111,7 +109,6 @@ class Replaying:
     learned_from: Sequence[Provenance] = ()
     allow_missing: bool = False
     keep_signals: bool = False
-    whole_leads: bool = False
     lines: bool = False
 
 
@@ -152,7 +149,7 @@ def replay(
         start_ns=start_ns,
         history=history,
         tracks=tracks,
-        events=tuple(find_events(track, whole_leads=how.whole_leads) for track in tracks),
+        events=tuple(map(find_events, tracks)),
         predictions=tuple(predictions(track) for track in tracks),
         lanes=states.lanes(),
         signals=() if log is None else log.series(),

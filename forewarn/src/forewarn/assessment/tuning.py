@@ -207,13 +207,7 @@ def scaled(thresholds: Thresholds, act: float) -> Thresholds:
     release = share(thresholds.release)
     if release >= act:  # only rounding can bring it there
         release = float(np.nextafter(act, 0))
-    quiet = thresholds.warn_release
-    return Thresholds(
-        warn=share(thresholds.warn),
-        act=act,
-        release=release,
-        warn_release=None if quiet is None else share(quiet),
-    )
+    return Thresholds(warn=share(thresholds.warn), act=act, release=release)
 
 
 def tune(name: str, section: PropertySpec, scored_runs: Sequence[ScoredRun], goal: Goal) -> Tuning:

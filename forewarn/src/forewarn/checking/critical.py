@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
+from annotated_types import Ge
 from numpy.typing import NDArray
 from scipy import optimize, sparse
 
@@ -48,7 +49,7 @@ class CriticalSubsystem(NamedTuple):
     probability: float
     bound: float
     minimal: bool
-    at_least: int
+    at_least: Annotated[int, Ge(0)]
     method: str
 
 

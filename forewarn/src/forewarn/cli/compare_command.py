@@ -62,7 +62,9 @@ exit codes: 0 compared, 2 wrong usage or input.
 
 examples: forewarn compare a.yaml b.yaml bags/
           forewarn compare a.yaml bags/ -e chain,ensemble
-          forewarn compare a.yaml bags/ --rival 'near=-gap' --rival 'closing=-rate(gap, 1)'"""
+          forewarn compare a.yaml bags/ --rival 'near=-gap' --rival 'closing=-rate(gap, 1)'
+          forewarn compare a.yaml b.yaml bags/ --property stop --models \\
+              --false-alarms-per-hour 10 --folds 10 --resamples 1000 --plot curves.html"""
 
 MONITOR_FILES = (".yaml", ".yml")
 

@@ -32,7 +32,8 @@ EPILOG = """\
 exit codes: 0 all was converted, 1 something was left out, 2 wrong usage or input.
 
 examples: forewarn convert drive.record.00000 -o drive.mcap
-          forewarn convert 's3://bucket/old/*.bag' -o s3://bucket/new"""
+          forewarn convert 's3://bucket/old/*.bag' -o s3://bucket/new
+          forewarn convert run.mcap -o small.mcap --topic /odom --topic /scan"""
 
 FLUSH_PERIOD = 1e9  # seconds: chunks are closed by their size alone
 CHUNK_SIZE = 1 << 20

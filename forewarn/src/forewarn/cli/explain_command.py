@@ -30,7 +30,8 @@ EPILOG = """\
 exit codes: 0 fine, 2 wrong usage or input.
 
 examples: forewarn explain 'always(near implies eventually[0:2](slow))'
-          forewarn explain -c monitor.yaml keep_distance --draw dot | dot -Tsvg > automaton.svg"""
+          forewarn explain -c monitor.yaml keep_distance --draw dot | dot -Tsvg > automaton.svg
+          forewarn explain 'always(near implies eventually[0:2](slow))' --rate 5"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +45,6 @@ class Options:
         "HZ",
         of=hertz_or_steps,
         default=10.0,
-    )
-    probguard_step_count: bool = option(
-        "count the bound one step later, as ProbGuard's Definition 5.2 does"
     )
     draw: Literal["dot", "mermaid"] | None = option("only a drawing, for Graphviz or Mermaid")
 
@@ -96,7 +94,7 @@ def _explanations(
     if compiled is None:
         if options.formula is None:
             raise InputError("neither a formula nor a monitor file", accepted="FORMULA or -c FILE")
-        yield "", _explain(options.formula, options.rate, options.probguard_step_count)
+        yield "", _explain(options.formula, options.rate)
         return
     properties, clock = compiled.spec.properties, compiled.abstraction.clock
     names = list(properties)
@@ -108,7 +106,7 @@ def _explanations(
                 key="properties",
                 accepted=", ".join(names),
             )
-        yield "", _explain(options.formula, compiled.spec.rate, options.probguard_step_count)
+        yield "", _explain(options.formula, compiled.spec.rate)
         return
     for name, automaton in zip(names, compiled.automata, strict=True):
         if options.formula in (None, name):
@@ -116,9 +114,9 @@ def _explanations(
             yield name, explain(formula, automaton, clock.noun)
 
 
-def _explain(text: str, rate: Rate, probguard_step_count: bool) -> Explanation:
+def _explain(text: str, rate: Rate) -> Explanation:
     clock = clock_of(rate)
     with located(FormulaError, key="FORMULA"):
         formula = parse_formula(text, clock.unit)
-        automaton = compile_formula(formula, rate, probguard_step_count=probguard_step_count)
+        automaton = compile_formula(formula, rate)
         return explain(formula, automaton, clock.noun)

@@ -38,7 +38,8 @@ EPILOG = """\
 exit codes: 0 shown, 2 wrong usage or input.
 
 examples: forewarn info run.mcap
-          forewarn info run.mcap --plot /odom:twist.twist.linear.x"""
+          forewarn info run.mcap --plot /odom:twist.twist.linear.x
+          forewarn info bags/ --jobs 4"""
 
 WIDTH, HEIGHT = 72, 12
 NAMED = 4

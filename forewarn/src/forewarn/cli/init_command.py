@@ -57,7 +57,11 @@ EPILOG = """\
 exit codes: 0 a file was written, or proposals were made, 2 wrong usage or input.
 
 examples: forewarn init run.mcap -o monitor.yaml
-          forewarn init --improve monitor.yaml bags/ -o better.yaml"""
+          forewarn init --improve monitor.yaml bags/ -o better.yaml
+          forewarn init run.mcap -o monitor.yaml --rate 20 --seconds 60 --kind drone --force
+          forewarn init run.mcap -o steps.yaml --rate steps --step /plan
+          forewarn init --improve monitor.yaml bags/ -o better.yaml \\
+              --property stop --most 5 --tries 30 --blocks 60"""
 
 
 @dataclass(frozen=True, kw_only=True)

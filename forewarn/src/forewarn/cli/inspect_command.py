@@ -47,7 +47,8 @@ risk within the longest horizon, or without a monitor file about each transition
 EPILOG = """\
 exit codes: 0 fine, 2 wrong usage or input.
 
-example: forewarn inspect monitor.model.json -c monitor.yaml --top 20"""
+examples: forewarn inspect monitor.model.json -c monitor.yaml --top 20
+          forewarn inspect monitor.model.json -c monitor.yaml --why"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -72,8 +72,12 @@ exit codes: 0 a model was written, 2 wrong usage or input.
 examples: forewarn learn bags/ -c monitor.yaml -o monitor.model.json
           forewarn learn bags/ -c monitor.yaml -o model.json --epsilon 0.05 --per-transition
           forewarn learn bags/ -c monitor.yaml -o model.json --calibrate held_out/
-          forewarn learn bags/ -c monitor.yaml -o model.json --group-by robot --group-source
-          fleet.csv"""
+          forewarn learn bags/ -c monitor.yaml -o model.json --group-by robot \\
+              --group-source fleet.csv
+          forewarn learn bags/ -c monitor.yaml -o model.json --add-to monday.json \\
+              --jobs 8 --assess --delta 0.1
+          forewarn learn bags/ -c monitor.yaml -o model.json --calibrate held_out/ \\
+              --calibration platt --censoring weigh --incidents incidents/"""
 
 
 @dataclass(frozen=True, kw_only=True)

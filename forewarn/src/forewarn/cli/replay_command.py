@@ -47,7 +47,8 @@ start.
 exit codes: 0 no alert and no violation, 1 at least one of them (0 with --exit-zero),
 2 wrong usage or input.
 
-example: forewarn replay held_out.mcap -c monitor.yaml -m monitor.model.json --report out.html"""
+examples: forewarn replay held_out.mcap -c monitor.yaml -m monitor.model.json --report out.html
+          forewarn replay held_out.mcap -c monitor.yaml -m model.json --verdicts verdicts.jsonl"""
 
 _STDOUT = Path("-")
 HOUR = 3600.0
@@ -72,9 +73,6 @@ class Options(PartOptions):
     verdicts: Path | None = option("write every verdict as a JSON line (- for stdout)", "FILE")
     report: Path | None = report_option()
     allow_missing: bool = allow_missing_option()
-    whole_leads: bool = option(
-        "count lead times from the start of the alert, also what exceeds the horizon"
-    )
     censoring: Censoring = censoring_option()
     exit_zero: bool = option("exit with 0 even if there are alerts")
 
@@ -102,7 +100,6 @@ def run(options: Options, output: Output) -> int:
         model.provenance if model else (),
         options.allow_missing,
         keep_signals=options.report is not None,
-        whole_leads=options.whole_leads,
         lines=options.verdicts is not None,
     )
     if options.verdicts is None:

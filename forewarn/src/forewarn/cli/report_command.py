@@ -38,7 +38,8 @@ exit codes: 0 the page was written, 2 wrong usage or input.
 
 examples: forewarn report held_out.mcap -c monitor.yaml -m monitor.model.json -o report.html
           forewarn report 'bags/*/*.mcap' -c monitor.yaml -o fleet.html --fleet --clips clips \\
-              --group-by robot --group-source 'bags/{robot}/*'"""
+              --group-by robot --group-source 'bags/{robot}/*'
+          forewarn report runs/ -c monitor.yaml -o report.html --refinement refined.json --top 20"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,7 +57,10 @@ assumes that runs are exchangeable with those to come. A run counts once, or its
 exit codes: 0 thresholds were found, 1 the data cannot support the goal, 2 wrong usage or input.
 
 examples: forewarn tune held_out/ -c monitor.yaml -m model.json --false-alarms-per-hour 1
-          forewarn tune bags/ -c monitor.yaml --folds 5 --false-alarms-per-hour 2 --write"""
+          forewarn tune bags/ -c monitor.yaml --folds 5 --false-alarms-per-hour 2 --write
+          forewarn tune held_out/ -c monitor.yaml --false-alarms-per-hour 1 \\
+              --per violation --blocks 60 --least-violations 10 --enter 1 --enter 3 \\
+              --alert-share 0.05 --incidents incidents/ --plot t.html"""
 
 
 @dataclass(frozen=True, kw_only=True)

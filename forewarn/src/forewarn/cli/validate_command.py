@@ -40,7 +40,8 @@ how much memory a node takes at most for what grows while it runs, part by part.
 
 exit codes: 0 valid, 1 warnings only, 2 errors, or wrong usage.
 
-example: forewarn validate monitor.yaml --bag run.mcap --model monitor.model.json"""
+examples: forewarn validate monitor.yaml --bag run.mcap --model monitor.model.json
+          forewarn validate rules.yaml --tools tools.json"""
 
 
 # Checks that compiling does not do.

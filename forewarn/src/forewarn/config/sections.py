@@ -108,16 +108,12 @@ class Thresholds(Section):
         ``act``.
     release : float
         Level below which an intervention may end, lower than ``act``. Where not given: 0.2, or half
-        of ``act`` if that is less.
-    warn_release : float or None
-        Level below which a warning may end, above 0. Where not given: the lesser of `release` and
-        `warn`.
+        of ``act`` if that is less. A warning may end below the lesser of it and ``warn``.
     """
 
     warn: Probability = 0.3
     act: Probability = 0.5
     release: Probability = 0.2
-    warn_release: Probability | None = None
 
     @model_validator(mode="after")
     def _ordered(self) -> Thresholds:
@@ -131,10 +127,9 @@ class Thresholds(Section):
             raise ValueError(
                 f"release {self.release:g} must be below act {self.act:g}, or alerts flicker"
             )
-        if self.release == 0 or self.warn_release == 0:
-            name = "warn_release" if self.release else "release"
+        if self.release == 0:
             raise ValueError(
-                f"{name} 0 must be above 0: no risk is below it, and no alert would end"
+                "release 0 must be above 0: no risk is below it, and no alert would end"
             )
         if self.warn > self.act:
             raise ValueError(f"warn {self.warn:g} must not be above act {self.act:g}")
@@ -228,13 +223,9 @@ class PropertySpec(Section):
     escalation : tuple of EscalationStep
         Stronger interventions the longer an alert lasts: ``[{after: 2.0, action:
         EMERGENCY_STOP}]``.
-    cooldown : float
-        Seconds after an alert during which there are warnings only.
     breach_clear_time : float
         Seconds in a row without a breach after which it has cleared; a pending obligation that is
         met clears it at once. Violations before count as one.
-    probguard_step_count : bool
-        Count as ProbGuard's Definition 5.2, whose bounds are one step longer.
     description, source : str
         For people: what the rule says, and where it comes from.
     """
@@ -257,9 +248,7 @@ class PropertySpec(Section):
     intervention: Asked = COMFORTABLE_STOP
     speed_limit: Seconds | None = None
     escalation: tuple[EscalationStep, ...] = ()
-    cooldown: Duration = 0.0
     breach_clear_time: Duration = 1.0
-    probguard_step_count: bool = False
     description: str = ""
     source: str = ""
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec
 
 Path = tuple[object, ...]
-OF_PROPERTIES = ("horizon", "hold", "out_of_model_timeout", "cooldown", "breach_clear_time")
+OF_PROPERTIES = ("horizon", "hold", "out_of_model_timeout", "breach_clear_time")
 
 
 class Misfit(NamedTuple):

@@ -243,7 +243,6 @@ def fit_score(
         foresees=name,
         formula=section.formula,
         horizon=section.horizon,
-        probguard_step_count=section.probguard_step_count,
         signals=used,
         moments=scoring.moments,
         lags=lags,

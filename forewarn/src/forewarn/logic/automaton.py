@@ -39,8 +39,8 @@ class Automaton:
     names : tuple of str
         One short text for each state: ``idle``, ``waiting 3``, ``violated``.
     countdown : int or None
-        For a bounded response, the number of waiting states (K; one more in the paper's
-        counting), which are then numbered by the ticks that may still pass: 0 is idle,
+        For a bounded response, the number of waiting states (K),
+        which are then numbered by the ticks that may still pass: 0 is idle,
         ``1..countdown`` wait, ``countdown + 1`` is violated. Its three classes are: 0 neither,
         1 trigger without response, 2 response. None for every other property.
     """

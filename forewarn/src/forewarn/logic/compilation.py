@@ -28,7 +28,6 @@ _MAX_NAME = 60
 def compile_formula(
     formula: Formula,
     rate: Rate,
-    probguard_step_count: bool = False,
     *,
     max_states: int = MAX_STATES,
 ) -> Automaton:
@@ -42,8 +41,6 @@ def compile_formula(
     rate : float or 'steps'
         Ticks per second, > 0: bounds in seconds become steps. Or the clock is steps, and bounds
         are as well.
-    probguard_step_count : bool
-        Give the response one more step, as ProbGuard's Definition 5.2 does (arXiv 2508.00500).
     max_states : int
         Refuse a larger automaton, also as an intermediate result.
 
@@ -57,8 +54,7 @@ def compile_formula(
     ------
     FormulaError
         No finite run can violate some part of the formula (a bound is missing); no run at all
-        satisfies it; it has too many atoms or its automaton too many states; `probguard_step_count`
-        is asked for something else than a bounded response.
+        satisfies it; it has too many atoms or its automaton too many states.
     """
     if not is_rate(rate):
         raise FormulaError(f"a rate of {rate} Hz", accepted="a number greater than 0, or steps")
@@ -71,14 +67,9 @@ def compile_formula(
         )
     response = as_bounded_response(formula, clock)
     if response is not None:
-        layered = response_automaton(response, atoms, probguard_step_count=probguard_step_count)
+        layered = response_automaton(response, atoms)
         if layered is not None:
             return layered
-    if probguard_step_count:
-        raise FormulaError(
-            "probguard_step_count is defined for the bounded response only",
-            accepted="always(a implies eventually[0:K](b))",
-        )
     return _compile(formula, atoms, clock, max_states)
 
 

@@ -1,7 +1,7 @@
 """The bounded response ``always(trigger implies eventually[0:K](response))`` and its automaton.
 
-ProbGuard (arXiv 2508.00500), Definition 5.2, counts one step more than STL does:
-``probguard_step_count`` reproduces it.
+ProbGuard (arXiv 2508.00500), Definition 5.2, counts one step more than STL does: a bound of K + 1
+steps reproduces it.
 """
 
 from __future__ import annotations
@@ -74,10 +74,8 @@ def _disjuncts(formula: Formula) -> list[Formula]:
     return [formula]
 
 
-def response_automaton(
-    parts: BoundedResponse, atoms: tuple[str, ...], *, probguard_step_count: bool = False
-) -> Automaton | None:
-    """Return the automaton in the layered numbering, with K + 2 states (K + 3 in the paper's).
+def response_automaton(parts: BoundedResponse, atoms: tuple[str, ...]) -> Automaton | None:
+    """Return the automaton in the layered numbering, with K + 2 states.
 
     The earliest pending obligation decides, so one countdown is enough. None if one of the
     three classes is empty (the response always holds, or a trigger cannot be answered): the
@@ -87,7 +85,7 @@ def response_automaton(
     trigger = truth_table(parts.trigger, atoms) & ~response
     if not response.any() or not trigger.any():
         return None
-    waiting = parts.bound + bool(probguard_step_count)
+    waiting = parts.bound
     violated = waiting + 1
     transitions = np.empty((waiting + 2, 3), dtype=np.int32)
     transitions[0] = 0, waiting or violated, 0

@@ -182,9 +182,7 @@ def _automaton(
         assert resolved is not None
         name, negated = resolved
         names[atom] = Not(Atom(name)) if negated else Atom(name)
-    return compile_formula(
-        with_atoms(formula, names), spec.rate, probguard_step_count=section.probguard_step_count
-    )
+    return compile_formula(with_atoms(formula, names), spec.rate)
 
 
 def with_atoms(formula: Formula, names: Mapping[str, Formula]) -> Formula:

@@ -39,8 +39,6 @@ class Recalibration:
         The property; a map says nothing about another formula.
     horizon : float
         Seconds that its risk looks ahead; infinite for an unbounded horizon.
-    probguard_step_count : bool
-        How its bound counts.
     method : 'isotonic' or 'platt'
         Isotonic: linear between `knots` (Zadrozny and Elkan, 2002). Platt: a logistic curve over
         the log-odds, ``slope * logit(risk) + intercept`` (Platt, 1999).
@@ -57,7 +55,6 @@ class Recalibration:
     name: str
     formula: str
     horizon: float
-    probguard_step_count: bool
     method: Method
     knots: tuple[tuple[float, float], ...] = ()
     slope: float = 1.0
@@ -124,10 +121,9 @@ class Recalibration:
         odds = self.slope * (np.log(risk) - np.log1p(-risk)) + self.intercept
         return np.asarray(1 / (1 + np.exp(-np.clip(odds, -700, 700))), dtype=np.float64)
 
-    def fits(self, formula: str, horizon: float, probguard_step_count: bool) -> bool:
+    def fits(self, formula: str, horizon: float) -> bool:
         """Tell whether the map was fitted for this formula and horizon."""
-        mine = (self.formula.split(), self.horizon, self.probguard_step_count)
-        return mine == (formula.split(), horizon, probguard_step_count)
+        return (self.formula.split(), self.horizon) == (formula.split(), horizon)
 
 
 def dump(maps: Sequence[Recalibration]) -> list[dict[str, Any]]:
@@ -160,7 +156,6 @@ def parse(readers: Sequence[Reader]) -> tuple[Recalibration, ...]:
                     name=reader.text("name"),
                     formula=reader.text("formula"),
                     horizon=reader.horizon(),
-                    probguard_step_count=reader.truth("probguard_step_count"),
                     method=method,
                     ticks=reader.integer("ticks", 0, MAX_TICKS),
                     recordings=reader.texts("recordings", MAX_RECORDINGS),

@@ -78,7 +78,6 @@ def _fit(reader: Reader) -> LearnedScoreFit:
         foresees=reader.text("foresees"),
         formula=reader.text("formula"),
         horizon=reader.horizon(),
-        probguard_step_count=reader.truth("probguard_step_count"),
         signals=signals,
         moments=moments,
         lags=lags,

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
+from annotated_types import Ge
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -30,7 +31,7 @@ class Flow(NamedTuple):
     state: str
     action: str
     following: str
-    times: int
+    times: Annotated[int, Ge(1)]
 
 
 class Step(NamedTuple):

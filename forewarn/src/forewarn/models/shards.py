@@ -48,7 +48,6 @@ class PropertyKey(NamedTuple):
     name: str
     formula: str
     horizon: float
-    probguard_step_count: bool
     automaton: str
     scores: tuple[str, ...] = ()
 
@@ -250,7 +249,6 @@ def read_property(reader: Reader) -> dict[str, Any]:
         "name": reader.text("name"),
         "formula": reader.text("formula"),
         "horizon": reader.horizon(),
-        "probguard_step_count": reader.truth("probguard_step_count"),
         "automaton": reader.text("automaton"),
         "scores": reader.names("scores"),
     }

@@ -30,9 +30,7 @@ def maps_of(spec: MonitorSpec, model: CountModel) -> Mapping[str, Recalibration 
     maps = {calibration_map.name: calibration_map for calibration_map in model.recalibration}
     for name, section in spec.properties.items():
         found = maps.get(name)
-        if found is not None and not found.fits(
-            section.formula, section.horizon, section.probguard_step_count
-        ):
+        if found is not None and not found.fits(section.formula, section.horizon):
             raise ModelError(
                 f"the model calibrates the risk of {name!r} for {_asked(found, clock)}; "
                 f"the monitor file says {_asked(section, clock)}",
@@ -44,8 +42,7 @@ def maps_of(spec: MonitorSpec, model: CountModel) -> Mapping[str, Recalibration 
 
 
 def _asked(asked: Recalibration | PropertySpec, clock: Clock) -> str:
-    counting = ", by the paper's counting" if asked.probguard_step_count else ""
-    return f"{asked.formula!r} {within(clock, asked.horizon)}{counting}"
+    return f"{asked.formula!r} {within(clock, asked.horizon)}"
 
 
 def unused(found: Recalibration) -> str:

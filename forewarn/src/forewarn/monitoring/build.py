@@ -22,6 +22,7 @@ from forewarn.monitoring.estimated import estimates_of
 from forewarn.monitoring.likely_path import look_ahead
 from forewarn.monitoring.model_fit import check_model
 from forewarn.monitoring.policy import compile_rules
+from forewarn.monitoring.risk_measure import needs_bounds
 from forewarn.monitoring.solving import SolvedRisk, questions_of, solve
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel
@@ -173,8 +174,8 @@ def build_without_bounds(compiled: CompiledSpec, model: CountModel | None) -> Mo
 
 def build_for_decisions(compiled: CompiledSpec, model: CountModel | None) -> Monitor:
     """Return a monitor that decides alike, with bounds only where a policy goes by them."""
-    read = any(section.risk_measure == "upper" for section in compiled.spec.properties.values())
-    return (build_monitor if read else build_without_bounds)(compiled, model)
+    build = build_monitor if needs_bounds(compiled.spec) else build_without_bounds
+    return build(compiled, model)
 
 
 def _property(

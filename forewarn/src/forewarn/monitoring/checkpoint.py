@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from forewarn.errors import RecordingError
 from forewarn.monitoring.breach import Breach
+from forewarn.monitoring.evaluate import Memory
 from forewarn.monitoring.intervention import AdvisorState
 from forewarn.monitoring.mutes import Mutes
 from forewarn.monitoring.policy import RESTING, Level, PolicyState, carried_over
@@ -25,17 +26,18 @@ if TYPE_CHECKING:
     from forewarn.monitoring.live_session import LiveSession
     from forewarn.monitoring.run_anomaly import Detector, RunState
 
-Memory = dict[str, Any]
+Data = dict[str, Any]
+"""A memory as plain data."""
 
 
-def remember(watch: LiveSession) -> Memory:
+def remember(watch: LiveSession) -> Data:
     """Return what a restart has to know; ``pending`` is false if no obligation or alert is.
 
     A breach that has not cleared is pending, too, or the next life would count it again.
 
     Where runs are watched for anomalies, it is another one after every tick.
     """
-    state = watch.session.state
+    state, _, advisor, mutes = watch.memory
     properties = properties_data(state)
     for prop in properties:
         if prop[2][0] == Level.NONE:
@@ -53,19 +55,19 @@ def remember(watch: LiveSession) -> Memory:
         "key": key(watch.monitor),
         "names": list(watch.names),
         "tick": state.tick,
-        "pending": pending or watch.advisor.asking,
+        "pending": pending or advisor.asking,
         "properties": properties,
-        "violations": list(watch.violations),
-        "advisor": list(watch.advisor),
-        "mutes": {name: None if math.isinf(end) else end for name, end in watch.mutes.ends.items()},
-        "heard": dict(watch.mutes.heard),
-        "reasons": watch.mutes.reasons(),
+        "violations": list(watch.memory.violations),
+        "advisor": list(advisor),
+        "mutes": {name: None if math.isinf(end) else end for name, end in mutes.ends.items()},
+        "heard": dict(mutes.heard),
+        "reasons": mutes.reasons(),
         "mode": watch.spec.mode,
         "run": run_data(watch.monitor.detector, state.run),
     }
 
 
-def run_data(detector: Detector | None, run: RunState | None) -> Memory | None:
+def run_data(detector: Detector | None, run: RunState | None) -> Data | None:
     """Return how far the run is that is watched for anomalies, as plain data; None if none is."""
     return None if detector is None or run is None else detector.dump(run)
 
@@ -97,12 +99,13 @@ def properties_data(state: MonitorState) -> list[Any]:
 def parse_properties(monitor: Monitor, data: Iterable[Any]) -> tuple[PropertyState, ...]:
     """Return what `properties_data` was made of; raises ValueError or TypeError."""
     properties = []
-    for compiled, (branches, latched, policy, *rest) in zip(monitor.properties, data, strict=True):
+    for compiled, (branches, latched, policy, believed, broken) in zip(
+        monitor.properties, data, strict=True
+    ):
         known = tuple(int(branch) for branch in branches)
-        belief = _belief(rest[0]) if rest else ()  # earlier versions kept none
-        breach = None
-        if rest[1:] and rest[1] is not None:
-            quiet, terminal, obliged = rest[1]
+        belief, breach = _belief(believed), None
+        if broken is not None:
+            quiet, terminal, obliged = broken
             breach = Breach(int(quiet), bool(terminal), bool(obliged))
         if not known or not all(
             0 <= q < len(compiled.live.following) for q in (*known, *(q for _, q, _ in belief))
@@ -165,7 +168,7 @@ def recall(
         if memory["key"] != key(watch.monitor):
             raise RecordingError("the memory belongs to another monitor file")
         tick = memory["tick"]
-        if tick is not None and not watch.session.clock.regular and not memory.get("outdated"):
+        if tick is not None and not watch.clock.regular and not memory.get("outdated"):
             raise RecordingError(
                 f"the memory of step {tick}: steps start again, and those in between are not "
                 f"counted"
@@ -182,9 +185,9 @@ def recall(
             str(name): math.inf if end is None else float(end)
             for name, end in memory["mutes"].items()
         }
-        heard = {str(name): int(tick) for name, tick in memory.get("heard", {}).items()}
-        reasons = {str(name): str(why) for name, why in memory.get("reasons", {}).items()}
-        if memory.get("mode", watch.spec.mode) != watch.spec.mode:
+        heard = {str(name): int(tick) for name, tick in memory["heard"].items()}
+        reasons = {str(name): str(why) for name, why in memory["reasons"].items()}
+        if memory["mode"] != watch.spec.mode:
             # A monitor that only observed has asked for nothing: a chain of escalation begins now.
             heard = dict.fromkeys(watch.names, first)
         known = set(watch.names)
@@ -192,32 +195,26 @@ def recall(
             raise ValueError("it knows other properties")
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise RecordingError(f"the memory makes no sense: {error!r}") from error
-    watch.recall(state, violations, advisor, Mutes(mutes, watch.mutes.waiting, heard, reasons))
+    waiting = watch.memory.mutes.waiting
+    watch.memory = Memory(state, violations, advisor, Mutes(mutes, waiting, heard, reasons))
 
 
-def asking(watch: LiveSession, memory: Mapping[str, Any]) -> dict[str, PolicyState]:
+def asking(memory: Mapping[str, Any]) -> dict[str, PolicyState]:
     """Return the alerts by which a memory's monitor asked a planner for something, by property.
 
-    Alerts that were muted are not among them. The properties are those of its monitor file, which
-    may be another one than that of `watch`.
+    Alerts that were muted are not among them. The properties are those of its monitor file.
 
     Raises
     ------
     RecordingError
-        If the memory makes no sense, or does not name the properties of another monitor file, as
-        those of earlier versions.
+        If the memory makes no sense.
     """
     try:
-        names = memory.get("names")
-        if names is None and memory["key"] != key(watch.monitor):
-            raise RecordingError("the memory belongs to another monitor file")
-        if not memory["pending"] or not memory["advisor"][1] or memory.get("mode", "act") != "act":
+        if not memory["pending"] or not memory["advisor"][1] or memory["mode"] != "act":
             return {}
         policies = {
             str(name): PolicyState(*policy)._replace(level=Level(policy[0]))
-            for name, (_, _, policy, *_) in zip(
-                names or watch.names, memory["properties"], strict=True
-            )
+            for name, (_, _, policy, *_) in zip(memory["names"], memory["properties"], strict=True)
         }
         muted = memory["mutes"].keys()
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -227,7 +224,7 @@ def asking(watch: LiveSession, memory: Mapping[str, Any]) -> dict[str, PolicySta
 
 def outdated(
     watch: LiveSession, memory: Mapping[str, Any], asked: Mapping[str, PolicyState], first: int
-) -> Memory | None:
+) -> Data | None:
     """Return what a memory still tells, however old it is: that alerts had not ended.
 
     Their end was not seen. So they go on as after a jump of the clock, and end by their rules;
@@ -262,7 +259,7 @@ def outdated(
         shift = first - 1 - int(memory["tick"])
         heard = {
             str(name): int(at) + shift
-            for name, at in memory.get("heard", {}).items()
+            for name, at in memory["heard"].items()
             if name in watch.names
         }
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -292,7 +289,7 @@ def outdated(
 
 
 def _state(monitor: Monitor, memory: Mapping[str, Any], first: int) -> MonitorState:
-    run = parse_run(monitor, memory.get("run"))
+    run = parse_run(monitor, memory["run"])
     if not memory["pending"]:
         return monitor.start()._replace(run=run)
     properties = parse_properties(monitor, memory["properties"])

@@ -60,7 +60,6 @@ def judged_property(spec: MonitorSpec, name: str, automaton: Automaton) -> Prope
         name,
         " ".join(section.formula.split()),
         section.horizon,
-        section.probguard_step_count,
         automaton_digest(automaton),
         spec.scores_of(name),
     )

@@ -73,6 +73,11 @@ class Memory(NamedTuple):
     advisor: AdvisorState = AdvisorState()
     mutes: Mutes = NO_MUTES
 
+    @classmethod
+    def blank(cls, monitor: Monitor) -> Memory:
+        """Return the memory before the first moment."""
+        return cls(monitor.start(), [0] * len(monitor.properties))
+
 
 class EvaluatedTick(NamedTuple):
     """A tick that has been evaluated: its result, and all that is to be remembered of it."""

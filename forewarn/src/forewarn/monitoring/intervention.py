@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from forewarn.config.actions import ACTIONS, LIMIT_SPEED, NO_ACTION, SEVERITY, WARN
 from forewarn.config.actuators import NO_WAY, Ways
 from forewarn.monitoring.policy import Level
+from forewarn.monitoring.risk_measure import RiskMeasure
 from forewarn.monitoring.risk_rows import RiskRow, compared, never_seen
 from forewarn.signals.clock import Clock, within
 from forewarn.signals.ticks import Grid
@@ -36,6 +37,13 @@ class Request(NamedTuple):
     recommendation_reason: str = ""
     alternatives: tuple[Alternative, ...] = ()
     escape: Ways = NO_WAY
+
+    def asks_the_same(self, other: Request | None) -> bool:
+        """Tell whether both ask for the same; a limit of NaN is none."""
+        if other is None or self[:3] != other[:3]:
+            return False
+        limits = self.speed_limit, other.speed_limit
+        return limits[0] == limits[1] or all(map(math.isnan, limits))
 
     def with_advice(self, advice: Advice) -> Request:
         """Return the request with what a shield recommends beside it."""
@@ -71,8 +79,6 @@ class Answer(NamedTuple):
 
 WARNING = Answer(WARN, None)
 SECONDS = Grid(1.0)
-LEAST = "least risk of all choices"
-MEASURE_NAMES = ("risk", "upper bound", LEAST, "expected risk")
 NO_ANSWERS: Mapping[str, Answer] = MappingProxyType({})
 
 
@@ -191,14 +197,14 @@ def reason_of(row: RiskRow, clock: Clock) -> str:
         return f"{row.property}: the rule is broken; the alert lasts until the breach has cleared"
     if never_seen(row):
         return f"{row.property}: the model has never seen this state, the risk is unknown"
-    figure, value = MEASURE_NAMES[row.risk_measure], compared(row)
+    value = compared(row)
     missing = len(row.stale_signals)
     stale = f", with {missing} stale signal{'s' if missing > 1 else ''}" if missing else ""
-    if value != value and figure == LEAST:
+    if value != value and row.risk_measure is RiskMeasure.MIN_RISK:
         return f"{row.property}: nothing was seen done in this state, the least risk is unknown"
     if value != value:
         return f"{row.property}: no risk is known{stale}; the alert holds until it may end"
-    text = f"{row.property}: {figure} {value:.3f} {within(clock, row.horizon)}"
+    text = f"{row.property}: {row.risk_measure.words} {value:.3f} {within(clock, row.horizon)}"
     if value >= threshold:
         return f"{text} is at least {threshold:g}{stale}"
     return f"{text}{stale}; the alert holds until it may end"

@@ -24,10 +24,10 @@ from forewarn.monitoring.evaluate import (
     TickResult,
     evaluate,
 )
-from forewarn.monitoring.intervention import AdvisorState, Request, withdraw
-from forewarn.monitoring.mutes import Muted, Mutes
+from forewarn.monitoring.intervention import Request, withdraw
+from forewarn.monitoring.mutes import Muted
 from forewarn.monitoring.policy import Level, carried_over, release
-from forewarn.monitoring.session import Session
+from forewarn.monitoring.session import Inputs
 from forewarn.signals.external import ExternalSignals
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from forewarn.models.counts import CountModel
     from forewarn.monitoring.property_step import PropertyState
     from forewarn.monitoring.run_anomaly import Detector
-    from forewarn.monitoring.step import Monitor, MonitorState
+    from forewarn.monitoring.step import Monitor
     from forewarn.signals.clock import Payload
     from forewarn.signals.feed import Reader
     from forewarn.states.interface import Observed
 
 
-class LiveSession:
-    """A session with operator commands.
+class LiveSession(Inputs):
+    """Inputs with operator commands; all that is remembered beside samples is its `memory`.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class LiveSession:
     detector : Detector, optional
         What tells runs that are unlike normal ones; it stays whatever model follows.
     readers : mapping of str to callable, optional
-        Those of `Session`.
+        Those of `Inputs`.
 
     Raises
     ------
@@ -87,22 +87,15 @@ class LiveSession:
         mtype = message_types.get(external)
         self._read_external = None if mtype is None else ExternalSignals(mtype)
         monitor = (build_monitor if bounds else build_without_bounds)(compiled, model)
-        self.session = Session(replace(monitor, detector=detector), message_types, readers)
-        self.violations = [0] * len(compiled.spec.properties)
+        super().__init__(replace(monitor, detector=detector), message_types, readers)
+        self.memory = Memory.blank(self.monitor)
         self.unreadable: dict[str, str] = {}
-        self.advisor = AdvisorState()
-        self.mutes = Mutes({}, {}, {}, {})
         self._chains = EscalationChains.of(self.monitor)
-
-    @property
-    def monitor(self) -> Monitor:
-        """The monitor in force."""
-        return self.session.monitor
 
     @property
     def spec(self) -> MonitorSpec:
         """The monitor file, with the thresholds in force."""
-        return self.session.monitor.spec
+        return self.monitor.spec
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -117,9 +110,9 @@ class LiveSession:
                 payload = self._read_external(payload)
             except DecodeError as error:
                 self.unreadable[topic] = str(error)
-                self.session.feed.counters.undecodable += 1
+                self.feed.counters.undecodable += 1
                 return
-        self.session.accept(topic, time_ns, payload)
+        super().accept(topic, time_ns, payload)
 
     def tick(self, tick: int) -> TickResult:
         """Evaluate one tick; it must lie after the last one."""
@@ -131,29 +124,20 @@ class LiveSession:
         A node may do so shortly before the tick is due. If nothing more arrives for the tick, the
         evaluated tick holds; otherwise another one replaces it.
         """
-        return evaluate(self.monitor, self._chains, self.memory, self.session.feed.snapshot(tick))
-
-    @property
-    def memory(self) -> Memory:
-        """All that is remembered, but for samples."""
-        return Memory(self.session.state, self.violations, self.advisor, self.mutes)
+        return evaluate(self.monitor, self._chains, self.memory, self.feed.snapshot(tick))
 
     def commit(self, evaluated: EvaluatedTick) -> TickResult:
         """Remember an evaluated tick: the newest one, with no command since it was evaluated."""
-        memory = evaluated.memory
-        self.session.state = memory.state
-        self.violations = list(memory.violations)
-        self.mutes = memory.mutes
-        self.advisor = memory.advisor
+        self.memory = evaluated.memory
         return evaluated.result
 
     def withdraw(self, reason: str) -> Request | None:
         """End the present intervention, if there is one, and return what tells the planner."""
-        if not self.advisor.asking:
+        advisor = self.memory.advisor
+        if not advisor.asking:
             return None
-        request = withdraw(self.advisor, reason)
-        self.advisor = self.advisor._replace(asking=False)
-        return request
+        self.memory = self.memory._replace(advisor=advisor._replace(asking=False))
+        return withdraw(advisor, reason)
 
     def restart(self, first: int) -> None:
         """Forget all samples, obligations and counts: ticks begin, or the clock has jumped.
@@ -167,67 +151,57 @@ class LiveSession:
         first : int
             The first tick by the new clock.
         """
-        before = self.session.state
+        before = self.memory.state
         # Before the first tick by a clock, that tick decides what counts as before.
         shift = first - (before.first if before.tick is None else before.tick + 1)
-        self.mutes = self.mutes.restarted(self._now(), shift)
-        self.session.reset()
-        fresh = self.session.state
+        mutes = self.memory.mutes.restarted(self._now(), shift)
+        self.feed.reset()
+        fresh = self.monitor.start()
         held = tuple(
             prop._replace(policy=carried_over(compiled.rules, was.policy, shift))
             for compiled, prop, was in zip(
                 self.monitor.properties, fresh.properties, before.properties, strict=True
             )
         )
-        self.session.state = fresh._replace(first=first, properties=held)
-        self.violations = [0] * len(self.violations)
+        state = fresh._replace(first=first, properties=held)
+        self.memory = Memory.blank(self.monitor)._replace(
+            state=state, advisor=self.memory.advisor, mutes=mutes
+        )
 
     def end(self) -> None:
         """Forget all but mutes: the next tick belongs to another activation."""
-        self.mutes = self.mutes.restarted(self._now())
-        self.session.reset()
-        self.violations = [0] * len(self.violations)
-        self.advisor = self.advisor._replace(asking=False)
+        advisor = self.memory.advisor._replace(asking=False)
+        mutes = self.memory.mutes.restarted(self._now())
+        self.feed.reset()
+        self.memory = Memory.blank(self.monitor)._replace(advisor=advisor, mutes=mutes)
 
     def _now(self) -> int | None:
         """Return where the last moment lies in the time of people; None before the first."""
-        tick = self.session.state.tick
+        tick = self.memory.state.tick
         if tick is None:
             return None
-        return self.session.clock.wall(tick, self.session.feed.moments.stamp_ns(tick))
+        return self.clock.wall(tick, self.feed.moments.stamp_ns(tick))
 
     @property
     def decided(self) -> Observed | None:
         """What the last tick gave by itself; None if the type of processor has no part in it."""
-        past = self.session.state.past
+        past = self.memory.state.past
         return past.alone if past is not None and self.monitor.abstraction.by_platform else None
 
     def silenced(self) -> tuple[Muted, ...]:
         """Return the mutes that last, in the order of the monitor file."""
-        left = self.mutes.left(self._now() or 0)
-        rate, reasons = self.session.clock.wall_rate, self.mutes.reasons()
+        left = self.memory.mutes.left(self._now() or 0)
+        rate, reasons = self.clock.wall_rate, self.memory.mutes.reasons()
         return tuple(
             Muted(name, left[name] / rate, reasons[name]) for name in self.names if name in left
         )
 
     def durations(self) -> dict[str, float]:
         """Return the seconds that mutes last from the first tick on; before that tick."""
-        rate = self.session.clock.wall_rate
-        waiting = {name: left / rate for name, left in self.mutes.waiting.items()}
-        return {**self.mutes.ends, **waiting}
-
-    def recall(
-        self,
-        state: MonitorState,
-        violations: Iterable[int],
-        advisor: AdvisorState,
-        mutes: Mutes,
-    ) -> None:
-        """Go on with what was remembered of a former life; see `checkpoint.recall`."""
-        self.session.state = state
-        self.violations = list(violations)
-        self.advisor = advisor
-        self.mutes = mutes
+        rate = self.clock.wall_rate
+        mutes = self.memory.mutes
+        waiting = {name: left / rate for name, left in mutes.waiting.items()}
+        return {**mutes.ends, **waiting}
 
     def reset(self, names: Iterable[str]) -> tuple[str, ...]:
         """Set the automata, alerts and counts of some properties (none named: all) back.
@@ -243,20 +217,21 @@ class LiveSession:
             If a name is unknown.
         """
         chosen = self._choose(names)
-        for index, name in enumerate(self.names):
-            if name in chosen:
-                self.violations[index] = 0
+        counts = zip(self.names, self.memory.violations, strict=True)
+        violations = [0 if name in chosen else count for name, count in counts]
+        self.memory = self.memory._replace(violations=violations)
         fresh = {prop.name: self.monitor.fresh(prop) for prop in self.monitor.properties}
         self._replace({name: fresh[name] for name in chosen})
         if set(chosen) == set(self.names):  # another episode
-            self.session.state = self.session.state._replace(run=None)
+            state = self.memory.state._replace(run=None)
+            self.memory = self.memory._replace(state=state)
         return chosen
 
     def release(self, names: Iterable[str]) -> tuple[str, ...]:
         """End the alerts of some properties (none named: all) by hand; return those that had one.
 
-        They alert again as soon as their figures ask for it, after their cool-down; a state
-        unknown to the model asks for nothing more while it lasts.
+        They alert again as soon as their figures ask for it; a state unknown to the model asks for
+        nothing more while it lasts.
 
         Raises
         ------
@@ -264,15 +239,10 @@ class LiveSession:
             If a name is unknown.
         """
         chosen = self._choose(names)
-        states = dict(zip(self.names, self.session.state.properties, strict=True))
+        states = dict(zip(self.names, self.memory.state.properties, strict=True))
         alerting = tuple(name for name in chosen if states[name].policy.level != Level.NONE)
-        tick = self.session.state.tick or 0
-        rules = {prop.name: prop.rules for prop in self.monitor.properties}
         self._replace(
-            {
-                name: states[name]._replace(policy=release(rules[name], states[name].policy, tick))
-                for name in alerting
-            }
+            {name: states[name]._replace(policy=release(states[name].policy)) for name in alerting}
         )
         return alerting
 
@@ -299,10 +269,11 @@ class LiveSession:
             raise ConfigError(
                 f"{duration:g} s", key="duration", accepted="0 and more seconds; inf; 0 unmutes"
             )
-        now, tick = self._now(), self.session.state.tick
-        length = duration * self.session.clock.wall_rate
+        now, tick, mutes = self._now(), self.memory.state.tick, self.memory.mutes
+        length = duration * self.clock.wall_rate
         for name in chosen:
-            self.mutes = self.mutes.with_mute(name, length, reason, now, tick)
+            mutes = mutes.with_mute(name, length, reason, now, tick)
+        self.memory = self.memory._replace(mutes=mutes)
         return chosen
 
     def set_policy(self, name: str, values: Mapping[str, object]) -> None:
@@ -313,7 +284,7 @@ class LiveSession:
         ConfigError
             If a value is out of range; then nothing has changed.
         """
-        self.session.swap(with_policies(self.monitor, {name: values}))
+        self.swap(with_policies(self.monitor, {name: values}))
         self._chains = EscalationChains.of(self.monitor)
 
     def build(self, model: CountModel) -> Monitor:
@@ -330,7 +301,7 @@ class LiveSession:
         """Go on with a monitor from `build`; the thresholds in force stay."""
         for name, section in self.spec.properties.items():
             monitor = with_section(monitor, name, section)
-        self.session.swap(replace(monitor, detector=self.monitor.detector))
+        self.swap(replace(monitor, detector=self.monitor.detector))
 
     def _choose(self, names: Iterable[str]) -> tuple[str, ...]:
         chosen = tuple(names) or self.names
@@ -342,15 +313,14 @@ class LiveSession:
         return chosen
 
     def _replace(self, changed: Mapping[str, PropertyState]) -> None:
-        state = self.session.state
-        self.session.state = state._replace(
-            properties=tuple(
-                changed.get(name, before)
-                for name, before in zip(self.names, state.properties, strict=True)
-            )
+        state = self.memory.state
+        properties = tuple(
+            changed.get(name, before)
+            for name, before in zip(self.names, state.properties, strict=True)
         )
+        self.memory = self.memory._replace(state=state._replace(properties=properties))
 
     @property
     def muted(self) -> Collection[str]:
         """Properties whose alerts are silenced."""
-        return self.mutes.names
+        return self.memory.mutes.names

@@ -27,7 +27,7 @@ class Rules:
 
     Attributes
     ----------
-    warn, act, release, warn_release : float
+    warn, act, release : float
         Risk levels.
     enter, exit : int
         Consecutive ticks that begin and end an alert.
@@ -36,8 +36,6 @@ class Rules:
     out_of_model : Level
         What a state unknown to the model asks for, during the first `out_of_model_timeout` ticks;
         from then on it asks for WARN at most, which may be a speed limit (`intervention.advise`).
-    cooldown : int
-        Ticks after the end of an alert during which no other begins; there are warnings only.
     breach_clear_time : int
         Ticks in a row without a breach after which it has cleared.
     """
@@ -45,13 +43,11 @@ class Rules:
     warn: float
     act: float
     release: float
-    warn_release: float
     enter: int
     exit: int
     hold: int
     out_of_model: Level
     out_of_model_timeout: int
-    cooldown: int = 0
     breach_clear_time: int = 0
 
 
@@ -70,8 +66,6 @@ class PolicyState(NamedTuple):
         Consecutive ticks below the release level of the present alert.
     out_of_model_since : int or None
         Tick at which the state became unknown to the model.
-    cooling_until : int or None
-        First tick at which an alert may begin again.
     excused : bool
         The state unknown to the model was released by hand: it asks for nothing while it lasts.
     """
@@ -82,7 +76,6 @@ class PolicyState(NamedTuple):
     act_run: int = 0
     calm_run: int = 0
     out_of_model_since: int | None = None
-    cooling_until: int | None = None
     excused: bool = False
 
 
@@ -92,12 +85,10 @@ RESTING = PolicyState()
 def compile_rules(spec: PropertySpec, clock: Clock) -> Rules:
     """Return the policy of a property with its times in moments."""
     levels = spec.thresholds
-    release = levels.warn_release
     return Rules(
         warn=levels.warn,
         act=levels.act,
         release=levels.release,
-        warn_release=min(levels.release, levels.warn) if release is None else release,
         enter=spec.enter,
         exit=spec.exit,
         hold=clock.at_least(spec.hold),
@@ -105,7 +96,6 @@ def compile_rules(spec: PropertySpec, clock: Clock) -> Rules:
             spec.out_of_model
         ],
         out_of_model_timeout=clock.ticks(spec.out_of_model_timeout),
-        cooldown=clock.at_least(spec.cooldown),
         breach_clear_time=clock.ticks(spec.breach_clear_time),
     )
 
@@ -142,16 +132,14 @@ def decide(
         Whether the rule is broken. A tick at which a breach lasts counts as one above all levels,
         and no alert ends while a breach is open. What may not be seen a second time asks at once.
     """
-    cooling = state.cooling_until
-    if cooling is not None and tick >= cooling:
-        cooling = None
     resting = state.level is Level.NONE and not out_of_model and not broken
     if resting and figure < rules.warn:
         if state[2:] == RESTING[2:]:
             return state
-        return RESTING._replace(since=state.since, cooling_until=cooling)
+        return RESTING._replace(since=state.since)
     warns, acts = figure >= rules.warn, figure >= rules.act
-    calm = figure < (rules.release if state.level == Level.ACT else rules.warn_release)
+    low = rules.release if state.level == Level.ACT else min(rules.release, rules.warn)
+    calm = figure < low
     out_of_model_since = None
     excused = out_of_model and state.excused
     if out_of_model:
@@ -173,15 +161,12 @@ def decide(
         min(state.act_run + 1, rules.enter) if acts else 0,
         min(state.calm_run + 1, rules.exit) if calm else 0,
         out_of_model_since,
-        cooling,
         excused,
     )
     level = _level(rules, state, tick, broken)
     if level == state.level:
         return state
-    if state.level == Level.ACT and rules.cooldown:
-        cooling = tick + rules.cooldown
-    return state._replace(level=level, since=tick, calm_run=0, cooling_until=cooling)
+    return state._replace(level=level, since=tick, calm_run=0)
 
 
 def waits(rules: Rules, state: PolicyState, tick: int) -> bool:
@@ -189,19 +174,16 @@ def waits(rules: Rules, state: PolicyState, tick: int) -> bool:
     held = state.level is not Level.NONE and tick - state.since < rules.hold
     since = state.out_of_model_since
     counts = since is not None and tick - since < rules.out_of_model_timeout
-    return held or counts or state.cooling_until is not None
+    return held or counts
 
 
-def release(rules: Rules, state: PolicyState, tick: int) -> PolicyState:
-    """End an alert by hand, after tick `tick`.
+def release(state: PolicyState) -> PolicyState:
+    """End an alert by hand.
 
-    It cools down like one that ended by itself, and a state unknown to the model asks for nothing
-    more while it lasts: it would only begin its time to act again.
+    A state unknown to the model asks for nothing more while it lasts: it would only begin its time
+    to act again.
     """
-    cooling = state.cooling_until
-    if state.level == Level.ACT and rules.cooldown:
-        cooling = tick + 1 + rules.cooldown
-    return RESTING._replace(cooling_until=cooling, excused=state.out_of_model_since is not None)
+    return RESTING._replace(excused=state.out_of_model_since is not None)
 
 
 def carried_over(rules: Rules, state: PolicyState, shift: int) -> PolicyState:
@@ -229,8 +211,7 @@ def carried_over(rules: Rules, state: PolicyState, shift: int) -> PolicyState:
 
 def _level(rules: Rules, state: PolicyState, tick: int, broken: Broken) -> Level:
     at_once = broken is Broken.AT_ONCE
-    acts = at_once or state.act_run >= rules.enter
-    if acts and (state.level == Level.ACT or state.cooling_until is None):
+    if at_once or state.act_run >= rules.enter:
         return Level.ACT
     calm = state.calm_run >= rules.exit and tick - state.since >= rules.hold
     released = calm and not broken

@@ -25,6 +25,7 @@ from forewarn.monitoring.property_risk import (
     scored_risk,
     uncertain_risk,
 )
+from forewarn.monitoring.risk_measure import RiskMeasure
 from forewarn.monitoring.verdict import (
     NO_EXPECTED,
     NO_LEAST,
@@ -248,9 +249,8 @@ def _shown(
     expected: ExpectedFigure,
 ) -> Shown:
     """Return the figure that the policy compares, and whether the model has never seen this."""
-    figure = (risk.probability, risk.upper, least.probability, expected.probability)[
-        compiled.announced.risk_measure
-    ]
+    measure = compiled.announced.risk_measure
+    figure = measure.chosen(risk.probability, risk.upper, least.probability, expected.probability)
     if risk is NO_RISK:
         # Without a model only a violation raises an alert, so its end must release it. But a
         # silent sensor must not let the robot go.
@@ -259,11 +259,11 @@ def _shown(
         figure = NAN  # its upper bound of 1 must not alert either
     # Where nothing was seen done, the least risk is as unknown as in a state never seen.
     known = figure == figure or risk is NOT_JUDGED
-    if compiled.spec.risk_measure == "expected":
+    if measure is RiskMeasure.EXPECTED:
         # Readings that were never seen may still tell what is likely, if they may be wrong.
         return Shown(figure, not known)
-    out_of_model = not (risk.in_model and (compiled.spec.risk_measure != "min_risk" or known))
-    if out_of_model and compiled.spec.risk_measure == "upper":
+    out_of_model = not (risk.in_model and (measure is not RiskMeasure.MIN_RISK or known))
+    if out_of_model and measure is RiskMeasure.UPPER:
         figure = NAN  # a bound of 1 tells nothing
     return Shown(figure, out_of_model)
 

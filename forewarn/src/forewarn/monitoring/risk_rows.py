@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forewarn.monitoring.policy import Level
+from forewarn.monitoring.risk_measure import RiskMeasure
 from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
 from forewarn.signals.clock import NANOSECONDS
 
@@ -48,7 +49,7 @@ class RiskRow(NamedTuple):
     horizon: float
     threshold_warn: float
     threshold_act: float
-    risk_measure: int
+    risk_measure: RiskMeasure
     level: int
     muted: bool
     state_key: str
@@ -70,12 +71,14 @@ class RiskRow(NamedTuple):
 
 def compared(row: RiskRow) -> float:
     """Return what is compared with the thresholds."""
-    return (row.probability, row.upper, row.min_risk, row.expected)[row.risk_measure]
+    return row.risk_measure.chosen(row.probability, row.upper, row.min_risk, row.expected)
 
 
 def never_seen(row: RiskRow) -> bool:
     """Tell whether the model knows no state that agrees with what is read, as the figure goes."""
-    return row.expected != row.expected if row.risk_measure == 3 else not row.in_model
+    if row.risk_measure is RiskMeasure.EXPECTED:
+        return row.expected != row.expected
+    return not row.in_model
 
 
 def risk_rows(

@@ -1,4 +1,4 @@
-"""A session: a monitor with its inputs and its memory. Node, replay and studies use it."""
+"""A monitor with its inputs, and a session with its state. Replay and studies use it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from forewarn.signals.snapshots import Snapshot
 
 
-class Session:
-    """Takes payloads and returns verdicts. The caller decides when a tick is evaluated.
+class Inputs:
+    """A monitor with what it reads: takes payloads. What is remembered is its user's.
 
     Parameters
     ----------
@@ -43,11 +43,6 @@ class Session:
         self.monitor = monitor
         found = plan_readers(monitor.spec) if readers is None else readers
         self.feed = open_feed(monitor.spec, monitor.abstraction, message_types, found)
-        self.state: MonitorState = monitor.start()
-        # Few ask what is done; a trace may say so where the monitor file does not.
-        self.actions = (
-            ActionReader(monitor.spec, monitor.abstraction) if monitor.asks_what_is_done else None
-        )
 
     @property
     def clock(self) -> Clock:
@@ -66,6 +61,30 @@ class Session:
     def last_due(self, now_ns: int) -> int:
         """Return the newest moment that may be evaluated at `now_ns`."""
         return self.feed.moments.last_due(now_ns)
+
+    def swap(self, monitor: Monitor) -> None:
+        """Go on with other tables or thresholds; automata and alerts stay where they are."""
+        self.monitor = monitor
+
+
+class Session(Inputs):
+    """Inputs with the state of the monitor: returns verdicts. The caller decides when.
+
+    The parameters are those of `Inputs`.
+    """
+
+    def __init__(
+        self,
+        monitor: Monitor,
+        message_types: Mapping[str, MessageType],
+        readers: Mapping[str, Reader] | None = None,
+    ) -> None:
+        super().__init__(monitor, message_types, readers)
+        self.state: MonitorState = monitor.start()
+        # Few ask what is done; a trace may say so where the monitor file does not.
+        self.actions = (
+            ActionReader(monitor.spec, monitor.abstraction) if monitor.asks_what_is_done else None
+        )
 
     def snapshot(self, tick: int) -> Snapshot:
         """Return all source signals at a tick, with the action then if it is used."""
@@ -95,15 +114,6 @@ class Session:
         for state, verdict in self.monitor.through(self.state, snapshot):
             self.state = state
             yield verdict
-
-    def swap(self, monitor: Monitor) -> None:
-        """Go on with other tables or thresholds; automata and alerts stay where they are."""
-        self.monitor = monitor
-
-    def reset(self) -> None:
-        """Forget all samples, obligations and alerts: the clock jumped, or an operator asked."""
-        self.feed.reset()
-        self.state = self.monitor.start()
 
 
 def run(

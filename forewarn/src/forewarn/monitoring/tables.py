@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from forewarn.checking.labels import ENDED, letter_class
 from forewarn.monitoring.branches import LiveAutomaton, Step, advance
+from forewarn.monitoring.risk_measure import BY_KEY, RiskMeasure
 from forewarn.monitoring.scored import Scored, fields_of, view_of
 from forewarn.states.interface import (
     Admission,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 MAX_MEMO = 1 << 12
 BOUNDS = {"none": 0, "credible": 1, "sound": 2, "clustered": 3}
-RISK_MEASURES = {"risk": 0, "upper": 1, "min_risk": 2, "expected": 3}
 
 
 class Compatible(NamedTuple):
@@ -121,7 +121,7 @@ class Announced(NamedTuple):
     horizon: float
     threshold_warn: float
     threshold_act: float
-    risk_measure: int
+    risk_measure: RiskMeasure
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ class CompiledProperty:
             self.spec.horizon,
             self.spec.thresholds.warn,
             self.spec.thresholds.act,
-            RISK_MEASURES[self.spec.risk_measure],
+            BY_KEY[self.spec.risk_measure],
         )
 
     @cached_property

@@ -60,7 +60,6 @@ def fit(**changes: Any) -> LearnedScoreFit:
         "foresees": "keeps_distance",
         "formula": "always(not close)",
         "horizon": 2.0,
-        "probguard_step_count": False,
         "signals": ("halved", "speed"),
         "moments": MOMENTS,
         "lags": LAGS,

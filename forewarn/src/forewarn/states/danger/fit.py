@@ -122,8 +122,6 @@ class LearnedScoreFit:
         The property of which it foresees a violation.
     horizon : float
         Within which time, in the unit of the clock; infinite if unbounded.
-    probguard_step_count : bool
-        How the formula's bound counts.
     signals : tuple of str
         What it is computed from.
     moments : int
@@ -154,7 +152,6 @@ class LearnedScoreFit:
     foresees: str
     formula: str
     horizon: float
-    probguard_step_count: bool
     signals: tuple[str, ...]
     moments: int
     lags: tuple[int, ...]

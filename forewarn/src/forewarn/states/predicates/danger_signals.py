@@ -95,7 +95,7 @@ def _misfits(
     directions = tuple(0 if sign is None else DIRECTIONS[sign] for sign in signs)
     missing = [signal for signal in fit.signals if signal not in spec.signals]
     asked = spec.properties.get(section.property)
-    theirs = (fit.formula.split(), fit.horizon, fit.probguard_step_count)
+    theirs = (fit.formula.split(), fit.horizon)
     pairs = [
         ("for", fit.foresees, section.property, fit.foresees != section.property),
         (
@@ -108,10 +108,10 @@ def _misfits(
         ("directions", fit.directions, directions, fit.directions != directions),
     ]
     if asked is not None:
-        ours = (asked.formula.split(), asked.horizon, asked.probguard_step_count)
+        ours = (asked.formula.split(), asked.horizon)
         horizon = "unbounded" if math.isinf(fit.horizon) else f"{fit.horizon:g}"
         target = f"{fit.formula!r} within {horizon}"
-        pairs.append(("for", target, "another formula, horizon or counting", ours != theirs))
+        pairs.append(("for", target, "another formula or horizon", ours != theirs))
     for key, before, now, differs in pairs:
         if differs:
             yield ConfigError(

@@ -64,7 +64,7 @@ def judge_goal(watch: LiveSession, tick: int, topic: str, payload: bytes) -> Jud
     """
     if len(payload) > LARGEST:
         raise DecodeError(f"a goal of {len(payload)} bytes (accepted: up to {LARGEST})")
-    monitor, feed = watch.monitor, watch.session.feed
+    monitor, feed = watch.monitor, watch.feed
     judge, memory = Judge(monitor), watch.memory
     snapshot = feed.snapshot(tick)
     without = evaluate(monitor, judge.chains, memory, snapshot)

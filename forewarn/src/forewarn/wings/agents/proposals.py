@@ -171,8 +171,7 @@ class Judge:
 
     def start(self) -> RuleState:
         """Return where a run stands before its first call."""
-        none = [0] * len(self.monitor.properties)
-        return RuleState(Progress(), Memory(self.monitor.start(), none))
+        return RuleState(Progress(), Memory.blank(self.monitor))
 
     def judge(
         self,

@@ -12,7 +12,6 @@ from forewarn.cli.common import (
     allow_missing_option,
     at_least_one,
     config_option,
-    positive_number,
     recordings_argument,
 )
 from forewarn.cli.editing import put, text_of, with_section
@@ -35,6 +34,8 @@ from forewarn.wings.trees.tree_text import comments_of, section_text
 Recordings = Sequence[Sequence[Sequence[RunStep]]]
 """Of each recording its episodes, of each episode its moments."""
 
+GAIN = 0.001
+"""Least information gain of a split, in bits."""
 MOST_VARIABLES = 1_000
 """What a tree of a variable asks is tried at every leaf: more of them take hours."""
 
@@ -78,13 +79,7 @@ class TreeOptions(FleetOptions):
     )
     depth: int = option("conditions on a path at most", "N", of=at_least_one, default=MAX_DEPTH)
     leaf_size: int = leaf_size_option(5)
-    gain: float = option(
-        "information gain of a split at least", "BITS", of=positive_number, default=0.001
-    )
     once: bool = option("ask about no variable twice on a path, as in the paper")
-    thresholds: int = option(
-        "thresholds of a number that are tried at a leaf", "N", of=at_least_one, default=64
-    )
     text: list[str] = option(
         "what to ask of texts (may be repeated; all but embedding, which needs the "
         "extra forewarn[embeddings])",
@@ -99,13 +94,12 @@ class TreeOptions(FleetOptions):
     def growth(self, leaves: int) -> Growth:
         """Return how a tree grows; raises ConfigError."""
         return Growth(
-            self.gain,
+            GAIN,
             self.depth,
             self.leaf_size,
             leaves,
             not self.once,
-            self.thresholds,
-            tuple(self.text) or TEXT_KINDS,
+            text=tuple(self.text) or TEXT_KINDS,
         )
 
 

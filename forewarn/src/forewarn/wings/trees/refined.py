@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
+
+from annotated_types import Interval
 
 from forewarn.checking.critical import CriticalPart
 from forewarn.models.process import Flow
+from forewarn.models.records import Count, NumberOrNull
 from forewarn.models.trie import Concrete
 from forewarn.wings.trees.concrete import Condition
 from forewarn.wings.trees.growth import Growth
-from forewarn.wings.trees.nodes import Node
+from forewarn.wings.trees.nodes import MAX_LEAVES, Node
 
 Ending = Literal["holds", "real", "no split", "budget"]
 ENDINGS: Mapping[Ending, str] = {
@@ -86,8 +89,8 @@ class GoalEstimate(NamedTuple):
     estimate: float
     lower: float
     upper: float
-    leaves: int
-    loss: float
+    leaves: Annotated[int, Interval(ge=1, le=MAX_LEAVES)]
+    loss: NumberOrNull
 
 
 class Round(NamedTuple):
@@ -137,8 +140,8 @@ class Way(NamedTuple):
 
     path: tuple[str, ...]
     probability: float
-    runs: int
-    seen: int
+    runs: Count
+    seen: Count
 
 
 class LeafValue(NamedTuple):
@@ -154,7 +157,7 @@ class LeafValue(NamedTuple):
         What the policy does that attains it; empty where nothing was seen done.
     """
 
-    starts: int
+    starts: Count
     value: float
     action: str
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from forewarn.checking.critical import CriticalPart
 from forewarn.errors import ConfigError, ModelError, located
 from forewarn.files.outputs import write_output
-from forewarn.models.checked_json import MAX_CHILDREN, Reader, read_json
+from forewarn.models.checked_json import Reader, read_json
 from forewarn.models.process import Flow
-from forewarn.wings.trees.nodes import MAX_LEAVES, Node, dump_tree, parse_tree
+from forewarn.models.records import checked
+from forewarn.wings.trees.nodes import Node, dump_tree, parse_tree
 from forewarn.wings.trees.refined import (
     Ending,
     GoalEstimate,
@@ -26,8 +26,6 @@ from forewarn.wings.trees.refined import (
 FORMAT = "forewarn-refinement"
 NOUN = "file of `forewarn refine --save`"
 VERSION = 1
-MAX_PATH = 1 << 20
-MAX_COUNT = 1 << 53
 
 
 class Refinement(NamedTuple):
@@ -89,101 +87,38 @@ def load_refinement(path: Path) -> Refinement:
         return _parse(Reader(content, ""))
 
 
+class _Stored(NamedTuple):
+    """What the file says beside its format; see `Refined`."""
+
+    query: str
+    ending: Ending
+    tree: Any
+    rounds: tuple[Round, ...]
+    answer: GoalEstimate
+    borne_out: float
+    paths: tuple[Way, ...]
+    critical: CriticalPart | None
+    rejected: tuple[tuple[str, str], ...]
+    flows: tuple[Flow, ...]
+    leaves: dict[str, LeafValue]
+
+
 def _parse(reader: Reader) -> Refinement:
     reader.expect("format", FORMAT)
     reader.integer("version", VERSION, VERSION)
-    refined = Refined(
-        reader.choice("ending", get_args(Ending)),
-        _tree(reader),
-        tuple(map(_round, reader.children("rounds"))),
-        _answer(reader.child("answer")),
-        reader.number("borne_out"),
-        tuple(map(_way, reader.children("paths"))),
-        None if reader.get("critical", "an object, or null") is None else _critical(reader),
-        tuple(_rejected(reader)),
-        tuple(map(_flow, reader.children("flows"))),
-        _leaves(reader.child("leaves")),
-    )
-    return Refinement(reader.text("query"), refined)
+    content = {k: v for k, v in reader.value.items() if k not in ("format", "version")}
+    stored = checked(_Stored, content)
+    fields = stored._asdict() | {"tree": _tree(stored.tree), "real": stored.borne_out}
+    found = Refined(**{name: fields[name] for name in Refined._fields})
+    for i, way in enumerate(found.paths):
+        if way.seen > len(way.path):
+            key = f"paths[{i}].seen"
+            raise ModelError(f"{way.seen}", accepted=f"at most {len(way.path)}", key=key)
+    return Refinement(stored.query, found)
 
 
-def _tree(reader: Reader) -> Node:
+def _tree(tree: Any) -> Node:
     try:
-        return parse_tree(reader.get("tree", "a tree"))
+        return parse_tree(tree)
     except ConfigError as error:
         raise ModelError(error.problem, key=error.key, accepted=error.accepted) from error
-
-
-def _answer(reader: Reader) -> GoalEstimate:
-    loss = reader.get("loss", "a number, or null")
-    return GoalEstimate(
-        reader.number("estimate"),
-        reader.number("lower"),
-        reader.number("upper"),
-        reader.integer("leaves", 1, MAX_LEAVES),
-        math.nan if loss is None else reader.number("loss"),
-    )
-
-
-def _round(reader: Reader) -> Round:
-    return Round(
-        reader.text("leaf"),
-        reader.text("condition"),
-        reader.number("gain"),
-        reader.number("lost"),
-        reader.texts("path", MAX_PATH),
-        reader.number("probability"),
-        _answer(reader.child("before")),
-        _answer(reader.child("after")),
-    )
-
-
-def _way(reader: Reader) -> Way:
-    path = reader.texts("path", MAX_PATH)
-    return Way(
-        path,
-        reader.number("probability"),
-        reader.integer("runs", 0, MAX_COUNT),
-        reader.integer("seen", 0, len(path)),
-    )
-
-
-def _critical(reader: Reader) -> CriticalPart:
-    part = reader.child("critical")
-    return CriticalPart(
-        part.texts("states", MAX_PATH),
-        part.number("probability"),
-        part.number("bound"),
-        part.truth("minimal"),
-        part.integer("at_least", 0, MAX_COUNT),
-        part.text("method"),
-    )
-
-
-def _rejected(reader: Reader) -> Sequence[tuple[str, str]]:
-    found = []
-    for i, item in enumerate(reader.items("rejected", MAX_CHILDREN)):
-        if not isinstance(item, list) or len(item) != 2:
-            raise ModelError(f"{item!r:.80}", accepted="[leaf, condition]", key=f"rejected[{i}]")
-        leaf, condition = Reader({f"rejected[{i}]": item}, "").texts(f"rejected[{i}]", 2)
-        found.append((leaf, condition))
-    return found
-
-
-def _flow(reader: Reader) -> Flow:
-    return Flow(
-        reader.text("state"),
-        reader.text("action"),
-        reader.text("following"),
-        reader.integer("times", 1, MAX_COUNT),
-    )
-
-
-def _leaves(reader: Reader) -> dict[str, LeafValue]:
-    found = {}
-    for name in reader.value:
-        part = reader.child(name)
-        found[name] = LeafValue(
-            part.integer("starts", 0, MAX_COUNT), part.number("value"), part.text("action")
-        )
-    return found

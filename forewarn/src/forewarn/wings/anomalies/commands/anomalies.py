@@ -57,8 +57,10 @@ exit codes: 0 no run is anomalous and there is no drift, 1 there is, 2 wrong usa
 
 examples: forewarn anomalies today/ -c monitor.yaml -m model.json --calibrate normal/ --save a.json
           forewarn anomalies today/ -c monitor.yaml -m model.json --calibration a.json
-          forewarn anomalies today/ -c monitor.yaml --calibrate normal/ --statistic both --test
-          prefix"""
+          forewarn anomalies today/ -c monitor.yaml --calibrate normal/ \\
+              --statistic both --test prefix
+          forewarn anomalies today/ -c monitor.yaml --calibration a.json \\
+              --alpha 0.01 --period 5 --top 10"""
 
 ALPHA, EVERY = 0.05, 10
 

@@ -75,7 +75,8 @@ examples: forewarn check monitor.model.json 'P=? [ F<=50 "collision" ]'
           forewarn check monitor.model.json 'P<0.1 [ F<=50 "collision" ]' 'EF collision'
           forewarn check monitor.model.json 'AG !collision' --unsmoothed
           forewarn check monitor.model.json -c monitor.yaml keep_distance
-          forewarn check monitor.model.json 'Pmax=? [ F "arrived" ]' 'Pmin(collision) < 0.3'"""
+          forewarn check monitor.model.json 'Pmax=? [ F "arrived" ]' 'Pmin(collision) < 0.3'
+          forewarn check monitor.model.json 'Pmax(collision) < 0.3' --confidence 0.99 --grown"""
 
 SHOWN = 40
 """Letters of a query beside the bar."""

@@ -30,7 +30,8 @@ EPILOG = """\
 exit codes: 0 a model was written, 2 wrong usage or input.
 
 examples: forewarn import models/law38_2 -o law38_2.model.json
-          forewarn import brp.pm --constants N=16,MAX=2 -o brp.model.json"""
+          forewarn import brp.pm --constants N=16,MAX=2 -o brp.model.json
+          forewarn import chain.tra -o chain.model.json --rate 10 --terminal done"""
 
 
 @dataclass(frozen=True, kw_only=True)

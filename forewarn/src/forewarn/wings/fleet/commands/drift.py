@@ -28,7 +28,8 @@ EPILOG = """\
 exit codes: 0 no state differs, 1 some do, 2 wrong usage or input.
 
 examples: forewarn drift bags/ -c monitor.yaml --group-by week
-          forewarn drift bags/ -c monitor.yaml --group-by robot --group-source 'bags/{robot}/*'"""
+          forewarn drift bags/ -c monitor.yaml --group-by robot --group-source 'bags/{robot}/*'
+          forewarn drift bags/ -c monitor.yaml --group-by software --fdr 0.01"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,7 +32,9 @@ exit codes: 0 all plans are safe; 1 a plan breaks a rule, or what it would take 
 known; 2 wrong usage or input.
 
 examples: forewarn plan check plans.jsonl --rules kitchen.yaml
-          forewarn plan check tree.xml --rules kitchen.yaml --actions household"""
+          forewarn plan check tree.xml --rules kitchen.yaml --actions household
+          forewarn plan check plans.jsonl --rules kitchen.yaml --by prompt --success done --top 0 \\
+              --output judged.jsonl --allow-unreadable"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,9 @@ EPILOG = f"""\
 
 exit codes: 0 all were answered, 1 some were not, 2 wrong usage or input, or the endpoint refuses.
 
-example: forewarn spec ask rules.jsonl --url http://localhost:8000/v1 --model M -o answers.jsonl"""
+examples: forewarn spec ask rules.jsonl --url http://localhost:8000/v1 --model M -o answers.jsonl
+          forewarn spec ask rules.jsonl --url https://HOST/v1 --model M -o answers.jsonl \\
+              --traces finite --key-env KEY --concurrency 8 --timeout 120 --retries 5 --backoff 2"""
 
 
 @dataclass(frozen=True, kw_only=True)

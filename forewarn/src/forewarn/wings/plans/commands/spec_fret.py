@@ -26,7 +26,8 @@ EPILOG = """\
 exit codes: 0 all can be monitored, 1 some cannot or only in part, 2 wrong usage, or some are not
 understood.
 
-example: forewarn spec fret 'while autonomous, when red the car shall within 2 s satisfy stopped'"""
+examples: forewarn spec fret 'while autonomous, when red the car shall within 2 s satisfy stopped'
+          forewarn spec fret --file requirements.json"""
 
 LARGEST = 10_000_000
 LONGEST_SHOWN = 2_000

@@ -36,7 +36,9 @@ invariant, ordering constraint or other) and "atoms" where they are known; a lin
 
 exit codes: 0 all are equivalent, 1 some are not, 2 wrong usage or input.
 
-example: forewarn spec grade answers.jsonl --reference rules.jsonl"""
+examples: forewarn spec grade answers.jsonl --reference rules.jsonl
+          forewarn spec grade answers.jsonl --reference rules.jsonl \\
+              --traces finite --rate 10 --top 0 --output grades.jsonl"""
 
 _SHOWN_DEPTH, _SHOWN_LENGTH = 50, 500
 

@@ -51,8 +51,10 @@ exit codes: 0 a tree was learned, 1 no condition separates the classes, 2 wrong 
 examples: forewarn learn-states runs/ -c monitor.yaml
           forewarn learn-states runs/ -c monitor.yaml --class violation:calm:2 --write
           forewarn learn-states runs/ -c monitor.yaml --variable files --variable errors --leaves 8
-          forewarn learn-states runs/ -c monitor.yaml --label solved --labels labels.jsonl
-          --write"""
+          forewarn learn-states runs/ -c monitor.yaml --label solved \\
+              --labels labels.jsonl --write
+          forewarn learn-states runs/ -c monitor.yaml --folds 10 --leaf-size 50 --depth 6 --once \\
+              --text contains --group task"""
 
 SHOWN = 4
 

@@ -65,7 +65,9 @@ EPILOG = """\
 exit codes: 0 the bound holds, 1 it does not, 2 wrong usage or input.
 
 examples: forewarn refine runs/ -c monitor.yaml --query 'Pmax(failure) <= 0.2'
-          forewarn refine runs/ -c monitor.yaml --query 'Pmin(collision) <= 0.05' --write"""
+          forewarn refine runs/ -c monitor.yaml --query 'Pmin(collision) <= 0.05' --write
+          forewarn refine runs/ -c monitor.yaml --query 'Pmax(failure) <= 0.2' --held-out more/ \\
+              --rounds 50 --leaves 64 --leaf-size 10 --save refined.json"""
 
 
 @dataclass(frozen=True, kw_only=True)
