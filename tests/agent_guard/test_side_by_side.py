@@ -48,10 +48,10 @@ def test_what_a_long_run_keeps_is_bounded(guard: Guard) -> None:
     kept = []
     tracemalloc.start()
     try:
-        for step in range(40):
+        for step in range(161):
             run.before("look", {"at": f"{step}" + "y" * 900})
             run.after(f"word{step} " * 7_000)
-            if step in (25, 39):  # a million characters came before the first of these
+            if step in (60, 160):  # three million characters came before the first, then five more
                 kept.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()

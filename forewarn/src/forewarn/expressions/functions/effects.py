@@ -26,6 +26,9 @@ def set_of(text: str) -> frozenset[str]:
 READS = set_of("get search list view read find check show fetch lookup download verify query count")
 """Words by which a tool's name says that it only reads."""
 
+PERSONS = set_of("human humans agent agents operator")
+"""Words by which a tool's name says that it hands over to a person: nothing is done by that."""
+
 OF_NAMES: Mapping[str, frozenset[str]] = {
     "send": set_of("send email mail message post reply forward tweet notify submit upload publish"),
     "pay": set_of(
@@ -46,7 +49,7 @@ OF_NAMES: Mapping[str, frozenset[str]] = {
         "unlock control disable enable dispatch give go fill turn activate deactivate start stop"
     ),
     "leave": set_of("leave quit unfollow unsubscribe block"),
-    "endorse": set_of("star fork follow like vote rate pin join apply"),
+    "endorse": set_of("star fork follow like vote rate pin join"),
 }
 """Effects, each with the words in names of tools that tell of it."""
 
@@ -74,8 +77,9 @@ OF_TEXTS: Mapping[str, frozenset[str]] = {
         "buche"
     ),
     "update": set_of(
-        "update change modify edit adjust set rename reschedule move moved correct replace reset "
-        "merge push commit close assign approve reject fix ändere setze aktualisiere verschiebe"
+        "update change downgrade upgrade switch swap modify edit adjust set rename reschedule move "
+        "moved correct replace reset merge push commit close assign approve reject fix ändere "
+        "setze aktualisiere verschiebe"
     ),
     "share": set_of(
         "share sharing grant invite invites add permission permissions guest join member "
@@ -120,6 +124,8 @@ def name_words(tool: str) -> tuple[str, ...]:
 def effects_of(tool: str) -> tuple[str, ...]:
     """Return what a tool does by its name; nothing if it only reads, or its name does not say."""
     parts = frozenset(name_words(tool))
+    if parts & PERSONS:
+        return ()
     found = tuple(effect for effect, words in OF_NAMES.items() if parts & words)
     if parts & READS:  # to get a page from the web tells its server something
         return tuple(effect for effect in found if effect == "browse")

@@ -47,7 +47,8 @@ BESIDE = 200
 """Characters before and after a value in which the name of a step makes it one of that step."""
 
 _MARKS = re.compile(
-    r"""(?:\\?\n|\\n)\s*(?:\\?\n|\\n)|(?:\n|\\n)(?!\s*["'(]*[a-z])|(?:\n|\\n)(?=\s*\w+:)"""
+    # Only a long line goes on in the next: results that are JSON have a line for each field.
+    r"""(?:\\?\n|\\n)\s*(?:\\?\n|\\n)|(?<![^\n]{40})\n|(?:\n|\\n)(?!\s*["'(]*[a-z])|(?:\n|\\n)(?=\s*\w+:)"""
     r"""|(?<=[.!?;])\s+|['"]\s*[,:}\])]+\s*|[{\[](?=\s*["'{\[\d])|\(\s*['"]|,\s*['"]|:\s*['"]"""
 )
 _STOP = set_of(
