@@ -88,6 +88,13 @@ class Precursors(NamedTuple):
         return self.violations >= LEAST_VIOLATIONS and self.spans >= LEAST_SPANS
 
     @property
+    def short(self) -> str:
+        """What there is too little of, in words."""
+        if self.violations < LEAST_VIOLATIONS:
+            return f"it takes {LEAST_VIOLATIONS} violations that begin within a recording"
+        return "there is too little other time"
+
+    @property
     def found(self) -> bool:
         """Whether more is foreseen than chance would foresee."""
         return self.enough and self.p_value <= LEVEL
@@ -96,10 +103,8 @@ class Precursors(NamedTuple):
         """Return in words what can be foreseen."""
         if not self.violations:
             return "nothing to foresee"
-        if self.violations < LEAST_VIOLATIONS:
-            return f"too few to tell: it takes {LEAST_VIOLATIONS}"
-        if self.spans < LEAST_SPANS:
-            return "too little other time to tell"
+        if not self.enough:
+            return f"whether anything comes before is undecided: {self.short}"
         if not self.found:
             return "no precursor in these signals"
         before = f"before them {self.signal} {self.kind}"
@@ -242,7 +247,7 @@ def of_missed(name: str, missed: int, violations: int, found: Precursors, change
     """
     told = f"{name}: {missed} of {violations} missed: "
     if not found.enough:
-        return f"{told}whether anything in the signals comes before is {found.told()}"
+        return f"{told}whether anything in the signals comes before is undecided: {found.short}"
     if not found.found:
         return f"{told}nothing in these signals changes before"
     return (

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.cli.init.axes import with_axes
+from forewarn.cli.init.catalogue import ALOFT
 from forewarn.cli.init.draft import candidates_in
 from forewarn.cli.init.scanning import rhythm
 from forewarn.cli.options import option
@@ -199,8 +201,8 @@ def _topic(
 def _watched(recording: Recording) -> dict[str, tuple[str, ...]]:
     """Return by topic which fields `init` would propose."""
     found: dict[str, tuple[str, ...]] = {}
-    for candidate in candidates_in([recording], clock_of(10.0, None)):
-        if candidate.topic:
+    for candidate in with_axes([recording], candidates_in([recording], clock_of(10.0, None))):
+        if candidate.topic and candidate.proposal.name not in ALOFT:
             found[candidate.topic] = (*found.get(candidate.topic, ()), candidate.proposal.value)
     return found
 

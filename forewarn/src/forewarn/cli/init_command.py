@@ -190,14 +190,14 @@ def _show(kind: str, proposed: Proposed, active: Collection[str], output: Output
         output.say(f"no rule for {KINDS_IN_WORDS[kind]} can be watched with these signals")
         return
     output.say(
-        f"rules for {KINDS_IN_WORDS[kind]} (--kind says otherwise), in these recordings; "
-        "those with a star are in the file, the others are comments:"
+        f"rules for {KINDS_IN_WORDS[kind]} (--kind says otherwise); those with "
+        "a star are in the file, the others are comments:"
     )
     rows = [
         ["*" if name in active else "", name, trial.told()]
         for name, trial in proposed.trials.items()
     ]
-    output.table(("", "rule", ""), rows)
+    output.table(("", "rule", "in these recordings"), rows)
 
 
 def _rate_of(recordings: Sequence[Recording]) -> Rate:
