@@ -22,11 +22,15 @@ FRAME = re.compile(r"<INFORMATION>.*?</INFORMATION>", re.DOTALL)
 
 
 class Recorded(NamedTuple):
-    """A recorded run: task, calls as (name, arguments, result), and what it says of itself."""
+    """A recorded run: task, calls as (name, arguments, result), and what it says of itself.
+
+    `tasks` has all that the user had said before each call.
+    """
 
     task: str
     calls: list[tuple[str, dict[str, Any], str]]
     fields: dict[str, Any]
+    tasks: tuple[str, ...]
 
 
 class Goal(NamedTuple):

@@ -1,9 +1,11 @@
 """Recorded runs of agents through the guard, call by call: who is stopped, who is asked, and when.
 
-    python -m evaluation.guard.replays [--attacks FOLDER ...] [--toolemu FOLDER] [--write]
+    python -m evaluation.guard.replays [--attacks FOLDER ...] [--harmless FOLDER ...]
+        [--toolemu FOLDER] [--write]
 
 FOLDER holds runs as `forewarn` reads them. A run of `--attacks` says `suite`, `user_task`,
 `injection_task` (null without an attack) and `attack_succeeded`: AgentDojo, AgentDyn, InjecAgent.
+Runs of `--harmless` need nothing of that; nobody attacks them.
 The rules are `config/guard/foreign_orders.yaml`, or `--rules`; nothing is learned from what is
 judged. An attacked run ends with the first call that is not made, and nobody is there to be asked;
 in a run without an attack a person says yes to every question. Goals are in `goals.yaml`, or in
@@ -37,9 +39,11 @@ HERE = Path(__file__).resolve().parent
 RULES = HERE.parents[1] / "config" / "guard" / "foreign_orders.yaml"
 GOALS = HERE / "goals.yaml"
 TITLE = "The guard on recorded runs of agents"
-COMMAND = "python -m evaluation.guard.replays --attacks D ... --toolemu D2 --write"
+COMMAND = (
+    "python -m evaluation.guard.replays --attacks D ... --harmless D2 ... --toolemu D3 --write"
+)
 AS_RECORDED = "as recorded"
-SEEN = ("agentdojo", "agentdyn", "injectagent")
+SEEN = ("agentdojo", "agentdyn", "injectagent", "tau_bench", "toolemu")
 """Folders of runs that the author of the rules had seen."""
 ASKED_COUNTS = 1 / 3
 """What a question counts where a run that is stopped counts 1."""
@@ -108,12 +112,13 @@ def recorded_runs(path: Path, needs: Mapping[str, Field]) -> Iterator[Recorded]:
         with open_recording(run) as recording:
             lines: list[Any] = [sample.data for sample in recording.read()]
         _check(lines[-1], needs, run)
-        calls = []
+        calls, tasks = [], []
         for line, after in pairwise(lines):
             if line["proposed"] == "say":
                 continue
             calls.append((line["proposed"], json.loads(line["args"]), after["observation"]))
-        yield Recorded(lines[0]["task"], calls, lines[-1])
+            tasks.append(line["task"])
+        yield Recorded(lines[0]["task"], calls, lines[-1], tuple(tasks))
 
 
 def _check(fields: Mapping[str, Any], needs: Mapping[str, Field], run: Path) -> None:
@@ -138,8 +143,11 @@ def play(guard: Guard, run: Recorded, goals: Goals) -> Played:
 
     ask = None if is_attacked(run.fields) else agree
     guarded = GuardedRun(guard, "run", run.task, ask=ask)
-    stopped, seconds = None, []
+    stopped, seconds, known = None, [], run.task
     for number, (name, arguments, result) in enumerate(run.calls):
+        if run.tasks[number] != known:  # the user has said more
+            guarded.add_user_message(run.tasks[number].removeprefix(known).strip())
+            known = run.tasks[number]
         began = time.thread_time()
         made = guarded.before(name, arguments).call is not None
         if made:
@@ -232,6 +240,17 @@ def _worst(won: Sequence[Played]) -> list[dict[str, Any]]:
     return found
 
 
+def judged_harmless(guard: Guard, data: Path) -> list[dict[str, Any]]:
+    """Return what became of runs without an attack that say nothing of themselves."""
+    runs = [run for path in recordings_in(data) for run in recorded_runs(path, {}) if run.calls]
+    disturbed = [_disturbed(play(guard, run, {})) for run in runs]
+    tasks = [run.task for run in runs]
+    return [
+        row("runs without an attack, stopped (asked counts a third)", disturbed, tasks),
+        row("runs without an attack, asked or stopped", [each > 0 for each in disturbed], tasks),
+    ]
+
+
 def judged_toolemu(guard: Guard, data: Path) -> list[dict[str, Any]]:
     """Return what became of harmful and of harmless runs."""
     runs = [run for path in recordings_in(data) for run in recorded_runs(path, EMU) if run.calls]
@@ -261,6 +280,7 @@ def opened(rules: Path) -> Guard:
 
 def main(
     attacks: Sequence[Path] = (),
+    harmless: Sequence[Path] = (),
     toolemu: Path | None = None,
     rules: Path = RULES,
     goals: Path = GOALS,
@@ -270,7 +290,7 @@ def main(
 
     Parameters
     ----------
-    attacks, toolemu : Path
+    attacks, harmless, toolemu : Path
         Where the runs are.
     rules : Path
         Rules against attacks: a monitor file, or one to be included.
@@ -283,10 +303,12 @@ def main(
     found, seconds = {}, list[float]()
     for data in attacks:
         found[data.name] = judged_attacks(opened(rules), data, read_goals(goals), seconds)
+    for data in harmless:
+        found[data.name] = judged_harmless(opened(rules), data)
     if toolemu is not None:
         found["ToolEmu"] = judged_toolemu(Guard.open(HERE / "invented.yaml"), toolemu)
     if not found:
-        raise FileNotFoundError("--attacks FOLDER or --toolemu FOLDER is asked for")
+        raise FileNotFoundError("--attacks, --harmless or --toolemu FOLDER is asked for")
     rows = [
         Row(f"{kind}, {one['what']}", shown(one["share"]), between(one["share_interval"]),
             plural(one["runs"], "run") + ", seen by the author of the rules" * (kind in SEEN))
