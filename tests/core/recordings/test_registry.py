@@ -128,6 +128,14 @@ def test_a_folder_of_recordings_stands_for_all_in_it(bags, tmp_path):
     assert found == ["empty.mcap", "five.jsonl", "four.bag", "one", "six.log", "three.mcap", "two"]
 
 
+def test_an_object_beside_recordings_is_none_itself(tmp_path):
+    trace = tmp_path / "run.jsonl"
+    trace.write_text('{"t": 0, "speed": 1.0}\n{"t": 1, "speed": 2.0}\n')
+    (tmp_path / "run.json").write_text('{"seed": 1, "collision": [35.4]}\n')
+    (tmp_path / "lines.json").write_text(trace.read_text())
+    assert find_recordings(tmp_path) == [tmp_path / "lines.json", trace]
+
+
 def test_a_folder_without_recordings_says_so(tmp_path):
     with pytest.raises(RecordingError, match="holds no recording"):
         find_recordings(tmp_path)

@@ -260,7 +260,16 @@ def _is_recording(path: Path, formats: Iterable[RecordingFormat]) -> bool:
         head = _head(path)
     except RecordingError:
         return path.name.endswith((*rosbag2.SUFFIXES, ".bag"))  # empty ones are to be reported
-    return any(candidate.matches(path, head) for candidate in formats)
+    one_object = _is_one_object(path, head)
+    return any(
+        candidate.matches(path, head) and not (one_object and candidate.open is traces.JsonTrace)
+        for candidate in formats
+    )
+
+
+def _is_one_object(path: Path, head: bytes) -> bool:
+    """Tell whether a file is one short JSON object: what somebody wrote about a recording."""
+    return path.suffix == ".json" and len(head) < HEAD_LENGTH and b"\n" not in head.strip()
 
 
 def _head(path: Path) -> bytes:
