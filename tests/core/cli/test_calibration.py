@@ -238,9 +238,9 @@ def test_the_node_keeps_the_map_while_it_learns_on(corridor_run: Any, learned: P
 
 
 MAPS = (
-    Recalibration("a", "always(p)", 2.0, False, "isotonic", ((0.1, 0.2), (0.5, 0.5)), ticks=9),
-    Recalibration("b", "always(q)", math.inf, True, "platt", (), 1.5, -0.25, 7, ("d1", "d2")),
-    Recalibration("c", "always(r)", 2.0, False, "platt", groups=("robot=r1", "robot=r2")),
+    Recalibration("a", "always(p)", 2.0, "isotonic", ((0.1, 0.2), (0.5, 0.5)), ticks=9),
+    Recalibration("b", "always(q)", math.inf, "platt", (), 1.5, -0.25, 7, ("d1", "d2")),
+    Recalibration("c", "always(r)", 2.0, "platt", groups=("robot=r1", "robot=r2")),
 )
 
 

@@ -96,7 +96,7 @@ def test_a_record_of_calibrated_risks_replays_to_the_same_bits(
 ) -> None:
     section = load_spec(corridor_run.config).properties["slow_down"]
     mend = Recalibration(
-        "slow_down", section.formula, section.horizon, False, method, ((0.3, 0.1),), 1.3, -0.4
+        "slow_down", section.formula, section.horizon, method, ((0.3, 0.1),), 1.3, -0.4
     )
     result = forewarn("verify", write_record(None, (mend,)))
     assert result.code == 0
@@ -147,7 +147,7 @@ def test_tables_that_differ_in_last_bits_are_taken_from_the_record(
 ) -> None:
     section = load_spec(corridor_run.config).properties["slow_down"]
     mend = Recalibration(
-        "slow_down", section.formula, section.horizon, False, "platt", ((0.3, 0.1),), 1.3, -0.4
+        "slow_down", section.formula, section.horizon, "platt", ((0.3, 0.1),), 1.3, -0.4
     )
     path = write_record(None, (mend,) if maps else (), scaled(1 + 4e-16))
     result = forewarn("verify", path)

@@ -207,10 +207,9 @@ def test_an_isotonic_map_goes_through_its_knots(risks: list[float]) -> None:
 
 def test_a_map_fits_its_own_formula_and_horizon_only() -> None:
     found = a_map()
-    assert found.fits("always(not  p)", 2.0, False)
-    assert not found.fits("always(p)", 2.0, False)
-    assert not found.fits("always(not p)", 3.0, False)
-    assert not found.fits("always(not p)", 2.0, True)
+    assert found.fits("always(not  p)", 2.0)
+    assert not found.fits("always(p)", 2.0)
+    assert not found.fits("always(not p)", 3.0)
 
 
 @settings(deadline=None)

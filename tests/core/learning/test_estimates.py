@@ -215,7 +215,7 @@ def test_pooling_lends_a_rare_state_what_its_predicates_say() -> None:
     rng = np.random.default_rng(1)
     visits = {0: 4000, 1: 2000, 2: 2000, 3: 3}
     rows = [[s, 0, n, int(rng.binomial(n, truth[s]))] for s, n in visits.items()]
-    judged = PropertyKey("p", CRASH, 5.0, False, "a")
+    judged = PropertyKey("p", CRASH, 5.0, "a")
     model = CountModel(
         vocabulary,
         1.0,
@@ -745,7 +745,7 @@ def test_bounds_reach_what_followed_where_the_estimate_does_not(learned: Any) ->
 def test_a_calibrated_risk_stays_within_clustered_bounds(learned: Any) -> None:
     spec = compiled("chain", bounds="clustered")
     table = table_of(spec, learned(spec))
-    found = Recalibration("p", CRASH, 5.0, False, "platt", slope=0.5, ticks=9, recordings=("a",))
+    found = Recalibration("p", CRASH, 5.0, "platt", slope=0.5, ticks=9, recordings=("a",))
     mapped = calibrated(table, found)
     assert mapped.lower is not None
     assert mapped.upper is not None
