@@ -268,7 +268,7 @@ def _is_recording(path: Path, formats: Iterable[RecordingFormat]) -> bool:
 
 
 def _is_one_object(path: Path, head: bytes) -> bool:
-    """Tell whether a file is one short JSON object: what somebody wrote about a recording."""
+    """Tell whether a file is one short JSON object: a note about a recording."""
     return path.suffix == ".json" and len(head) < HEAD_LENGTH and b"\n" not in head.strip()
 
 
