@@ -250,7 +250,7 @@ def test_explain_shows_what_the_risk_rests_on(stepper: Stepper, probe: Probe) ->
     assert values == pytest.approx({"speed": 3.0, "distance": 5.0, "ttc": 5 / 3})
     assert list(response.signal_ages) == [0.0, 0.0, 0.0]
     assert "moving & close & ttc<2" in response.text
-    assert "likeliest way" in response.text
+    assert "likeliest path" in response.text
     assert "if 'moving' became false" in response.text
     assert response.risk.most_likely_path[0] == "moving & close & ttc<2"
     assert len(response.step_probabilities) == len(response.risk.most_likely_path) - 1

@@ -189,7 +189,8 @@ def test_a_signal_leaves_the_terminal_as_it_was(number: int, tmp_path: Path) -> 
     words = ("--ros-args", "--params-file", str(file))
     with free_domain() as domain, terminal(domain, *words, NO_COLOR="1") as top:
         top.wait("no node publishes its risk")
-        assert f"{file}: no parameters for this node, /monitor_top: its parameters are for" in top.written
+        warning = f"{file}: no parameters for this node, /monitor_top: its parameters are for"
+        assert warning in top.written
         drawn = top.written.partition("\x1b[?1049h")[2]
         assert HOME in drawn
         assert not re.search(r"\x1b\[[0-9;]*3[0-9]", drawn), "NO_COLOR"
