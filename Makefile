@@ -9,9 +9,9 @@ BIN := .venv/bin
 BRIDGE := apollo_bridge/src/apollo_bridge
 PYTEST_ARGS ?=
 BEGAN := $(shell date +%s)
-# One test more than there are cores runs at once: live tests mostly wait. They reserve their ROS domains.
+# Twice as many tests as there are cores, and one, run at once: live tests mostly wait. They reserve their ROS domains.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
-WORKERS := -n $(shell expr $(CORES) + 1) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+WORKERS := -n $(shell expr 2 \* $(CORES) + 1) --maxprocesses 9 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help setup demo docs test coverage lint check bench mutants fuzz soak study lock layouts licences clean
 

@@ -183,7 +183,7 @@ class Lives:
         clock: Any = self.node.get_clock()
         clock.set_ros_time_override(Time(nanoseconds=time_ns, clock_type=ClockType.ROS_TIME))
 
-    def _take(self, *, told: bool = False) -> list[Taken]:
+    def _take(self, *, player_times: bool = False) -> list[Taken]:
         found, self.waiting = self.waiting, []
         return found
 

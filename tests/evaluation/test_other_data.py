@@ -67,7 +67,7 @@ def test_trials_whose_names_begin_alike_are_kept_apart(tmp_path: Path) -> None:
     ("name", "text", "says"),
     [
         ("trial_7.json", None, "trial_7.json: its scenario 'tr' is not known (accepted: a name"),
-        ("E2_003.json", '{"frames": []}', "E2_003.json: lin_vel: no frame says how fast"),
+        ("E2_003.json", '{"frames": []}', "E2_003.json: holds no frames"),
         ("E2_003.json", "no JSON", "E2_003.json: holds no frames (accepted: a document like"),
     ],
 )

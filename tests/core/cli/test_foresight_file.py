@@ -30,7 +30,7 @@ def test_the_file_to_copy_learns_and_foresees(
     file = tmp_path / "foresight.model.json"  # as the monitor file says
     learned = forewarn("learn", tmp_path / "traces", "-c", config, "-o", file, "-j1")
     assert learned.code == 0, learned.err
-    assert "score ahead" in learned.out
+    assert "the risk combines" in learned.out
     model = load_model(file)
     (estimate,) = model.estimates
     losses = {loss.name: loss.log_loss for loss in estimate.losses}

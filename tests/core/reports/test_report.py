@@ -88,12 +88,12 @@ def test_a_run_without_model_says_why_there_is_no_risk(
     assert "No model: give one with -m" in text
     assert "Without a model there is no risk to judge." in text
     assert "no threshold to choose" in text
-    assert row(page, "risk:slow_down")["note"].startswith("no risk without a model")
+    assert row(page, "risk:slow_down")["note"].startswith("without a model there is no risk")
     with open_recording(corridor_run.held_out) as recording:
         run = replay(Replaying(monitor), recording)
     assert any(event.violations for event in run.events)
     page = render(monitor, None, [run])
-    assert row(page, "risk:no_contact")["note"].startswith("no risk without a model")
+    assert row(page, "risk:no_contact")["note"].startswith("without a model there is no risk")
 
 
 def test_without_a_violation_false_alarms_are_shown_against_thresholds(

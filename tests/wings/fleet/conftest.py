@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from drawn_pages import browser, learned, look, replayed
 from live_process import Forked
 from object_store import Gateway
 from own_environment import NotInstalledError, variables
 
+__all__ = ["browser", "learned", "look", "replayed"]
 PATIENCE = 600
 
 

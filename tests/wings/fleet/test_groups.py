@@ -98,7 +98,7 @@ def test_drift_names_what_moved_between_months(
     assert code == 1
     assert found["groups"] == {"month=1970-01": 12, "month=1970-02": 8}
     assert [one["state"] for one in found["moved"]] == ["(none)"]
-    again, told, _ = run(capsys, *arguments, "--group-by", "month", "-j", "2")
+    again, told, _ = run(capsys, *arguments, "--group-by", "month", "-j", "2", "--fdr", "0.05")
     assert (again, told) == (1, found)
     alike, told, _ = run(capsys, *arguments[:1], given / "r1", *arguments[2:], "--group-by", "half",
                          "--group-source", half(given, tmp_path))  # fmt: skip

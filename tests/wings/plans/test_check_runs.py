@@ -24,7 +24,7 @@ def logs(tmp_path: Path) -> Path:
 
 def test_the_branch_that_breaks_a_formula(forewarn: Run, logs: Path) -> None:
     formula = 'AG ("on(stove)" => AF[<=1] !"on(stove)")'
-    result = forewarn("check-runs", logs, "-a", "household", "-f", formula, "--json")
+    result = forewarn("check-runs", logs, "-a", "household", "-f", formula, "--json", "--top", "3")
     assert result.code == 1
     found = json.loads(result.out)
     assert found["trees"] == {"": {"executions": 4, "nodes": 6}}

@@ -55,6 +55,19 @@ def test_tables_by_prompt_and_model(forewarn: Run, rules: Path, tmp_path: Path) 
     }  # fmt: skip
 
 
+def test_tables_by_a_field_that_the_user_names(forewarn: Run, rules: Path, tmp_path: Path) -> None:
+    plans, kept = tmp_path / "plans.jsonl", tmp_path / "judged.jsonl"
+    rows = [
+        {"room": room, "done": room == "hall", "plan": ["open door"]} for room in ("hall", "attic")
+    ]
+    plans.write_text("\n".join(map(json.dumps, rows)))
+    words = ("--by", "room", "--success", "done", "--top", 0, "--output", kept)
+    result = forewarn("plan", "check", plans, "--rules", rules, "--allow-unreadable", *words)
+    assert result.code == 1, result.err
+    assert "hall" in result.out and "attic" in result.out
+    assert len(kept.read_text().splitlines()) == 2
+
+
 def test_all_safe_is_zero(forewarn: Run, rules: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.txt"
     plan.write_text("(open door)\n(close door)\n")
