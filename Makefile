@@ -9,7 +9,7 @@ BIN := .venv/bin
 BRIDGE := apollo_bridge/src/apollo_bridge
 PYTEST_ARGS ?=
 BEGAN := $(shell date +%s)
-# Twice as many tests as there are cores, and one, run at once: live tests mostly wait. They reserve their ROS domains.
+# Two tests for each core, and one more, run at once, for live tests mostly wait. They reserve their ROS domains.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 WORKERS := -n $(shell expr 2 \* $(CORES) + 1) --maxprocesses 9 --dist loadfile --no-loadscope-reorder
 

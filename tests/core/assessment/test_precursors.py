@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from forewarn.assessment.precursors import Precursors, Watched, precursors
+from forewarn.assessment.precursors import Precursors, PropertyHistory, precursors
 
 TICKS, HORIZON = 2000, 30
 
 
-def watched(seed: int, violations: int, lead: int, shape: str = "level") -> Watched:
+def watched(seed: int, violations: int, lead: int, shape: str = "level") -> PropertyHistory:
     """Signals of noise; before each violation one of them is different for `lead` ticks."""
     rng = np.random.default_rng(seed)
     begins = np.zeros(TICKS, dtype=bool)
@@ -21,7 +21,7 @@ def watched(seed: int, violations: int, lead: int, shape: str = "level") -> Watc
         open_[at : at + 10] = False
         told[at - lead : at] += np.linspace(0, 3, lead) if shape == "rising" else -3
     noise = {f"noise{i}": rng.normal(size=TICKS) for i in range(4)}
-    return Watched({**noise, "told": told}, begins, open_)
+    return PropertyHistory({**noise, "told": told}, begins, open_)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_too_little_is_said_to_be_too_little() -> None:
     assert precursors([], HORIZON, 5).told() == "nothing to foresee"
     begins = np.zeros(200, dtype=bool)
     begins[[40, 80, 120, 160]] = True
-    short = Watched({"x": np.arange(200.0)}, begins, np.ones(200, dtype=bool))
+    short = PropertyHistory({"x": np.arange(200.0)}, begins, np.ones(200, dtype=bool))
     told = precursors([short], HORIZON, 5).told()
     assert told.endswith("there is too little other time")
 
@@ -60,5 +60,5 @@ def test_too_little_is_said_to_be_too_little() -> None:
 def test_a_violation_without_a_moment_before_it_does_not_count() -> None:
     begins = np.zeros(100, dtype=bool)
     begins[0] = True
-    run = Watched({"x": np.arange(100.0)}, begins, np.ones(100, dtype=bool))
+    run = PropertyHistory({"x": np.arange(100.0)}, begins, np.ones(100, dtype=bool))
     assert precursors([run], HORIZON, 5) == Precursors(0, 0)

@@ -30,7 +30,7 @@ RUNS = (
 )
 """What no test function elsewhere has in one place: commands of pages, on the corridor."""
 REFERENCE = "docs/reference/cli.md"
-"""Its examples show many options at a time; they run a few at a time."""
+"""Each of its examples shows many options; tests run these a few at a time."""
 NO_RUNS = ("test_layout.py", "test_completion.py", Path(__file__).name)
 """Tests that name options without running a command."""
 

@@ -29,7 +29,7 @@ LEAST_VIOLATIONS = 3
 LEAST_SPANS = 10
 MOST_SPANS = 2000
 FALSE_SHARE = 0.1
-"""Share of the other spans in which an alarm is put up with."""
+"""Share of the other spans in which an alarm is accepted."""
 LEVEL = 0.01
 CHOSEN = 3
 CHANGE_SECONDS = 0.5
@@ -37,7 +37,7 @@ FOLDS = 10
 KINDS = ("is high", "is low", "rises", "falls")
 
 
-class Watched(NamedTuple):
+class PropertyHistory(NamedTuple):
     """One property over one recording.
 
     Attributes
@@ -99,6 +99,11 @@ class Precursors(NamedTuple):
         """Whether more is foreseen than chance would foresee."""
         return self.enough and self.p_value <= LEVEL
 
+    @property
+    def of_value(self) -> bool:
+        """Whether a value tells most, not a change."""
+        return self.kind in KINDS[:2]
+
     def told(self) -> str:
         """Return in words what can be foreseen."""
         if not self.violations:
@@ -120,12 +125,12 @@ class Precursors(NamedTuple):
         """
         less = self.kind in (KINDS[1], KINDS[3])
         bar = -self.bar if less else self.bar
-        if self.kind in KINDS[:2]:
+        if self.of_value:
             return f"{self.signal} {'<' if less else '>'} {bar:.3g}"
         return f"rate({self.signal}, {change:g}) {'<' if less else '>'} {bar / change:.3g}"
 
 
-def precursors(runs: Sequence[Watched], horizon: int, change: int) -> Precursors:
+def precursors(runs: Sequence[PropertyHistory], horizon: int, change: int) -> Precursors:
     """Return what signals tell of violations within the horizon.
 
     Parameters
@@ -186,7 +191,7 @@ def _extremes(columns: Floats) -> Floats:
     return found
 
 
-def _before(run: Watched, horizon: int) -> list[tuple[int, int]]:
+def _before(run: PropertyHistory, horizon: int) -> list[tuple[int, int]]:
     """Return for each violation its tick, and for how long before it could be foreseen."""
     found = []
     for end in np.flatnonzero(run.begins).tolist():
@@ -197,7 +202,7 @@ def _before(run: Watched, horizon: int) -> list[tuple[int, int]]:
     return found
 
 
-def _others(run: Watched, horizon: int, long: int) -> list[int]:
+def _others(run: PropertyHistory, horizon: int, long: int) -> list[int]:
     """Return where spans begin that no violation follows within the horizon."""
     begins = np.flatnonzero(run.begins)
     ticks = np.arange(len(run.begins))
@@ -256,7 +261,9 @@ def of_missed(name: str, missed: int, violations: int, found: Precursors, change
     )
 
 
-def _watched(run: RecordedRun, track: Track) -> Watched:
+def _watched(run: RecordedRun, track: Track) -> PropertyHistory:
     excursions = find_excursions(track)
     numbers = {s.name: s.values for s in run.signals if s.kind in ("number", "truth")}
-    return Watched(numbers, excursions.begins, watched(track) & ~excursions.open & ~track.terminal)
+    return PropertyHistory(
+        numbers, excursions.begins, watched(track) & ~excursions.open & ~track.terminal
+    )

@@ -23,7 +23,7 @@ Bars = Callable[[str], AbstractContextManager[Bar]]
 
 @contextmanager
 def unseen(label: str) -> Iterator[Bar]:
-    """Give a bar that is not shown."""
+    """Yield a progress bar that shows nothing."""
     del label
     yield lambda done=None, total=None, label=None: None
 

@@ -47,7 +47,7 @@ def run(options: Options, output: Output) -> int:
             output.note(f"note: counts that {path} borrows from other groups are left out")
         if model.estimates:
             output.note(
-                f"note: what the risks of {path} are made of is left out: a monitor chooses again, "
+                f"note: the choice of estimates in {path} is left out: a monitor chooses again, "
                 "and `forewarn learn --add-to` writes it down"
             )
     merged = merge_models(models)

@@ -1,11 +1,11 @@
 """The members of a learned score: boosted trees of two sizes, and a line of the present.
 
 Small trees foresee more with few recordings, larger ones with many. Trees need many violations to
-follow what changes smoothly, where a line needs few. Trees also look at how signals have changed; a
-line of these changes foresees less. Very few recordings do not tell which signals matter: where the
-monitor file gives some of them a direction, there are small trees of these alone as well.
-Recordings do not tell reliably which member predicts the next ones best (evaluation/RESULTS.md).
-So all count, with weights close to preset ones.
+follow what changes smoothly, where a line needs few. Trees also look at how signals have changed;
+beside them a line of these changes adds nothing. Very few recordings do not tell which signals
+matter: where the monitor file gives some of them a direction, there are small trees of these alone
+as well. Recordings do not tell reliably which member predicts the next ones best
+(evaluation/RESULTS.md). So all count, with weights close to preset ones.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Shield(Protocol):
         """Return all that was solved, by name."""
 
     def with_solved(self, arrays: Mapping[str, Floats]) -> Shield:
-        """Return the shield with what `solved` gave for another one of the same states."""
+        """Return this shield with the arrays that `solved` returned for one of the same states."""
 
 
 class ProcessRisks(NamedTuple):

@@ -118,7 +118,7 @@ def _filter(
     model: CountModel | None,
     chain: Chain | None,
 ) -> Filter | None:
-    """Return what beliefs are computed with; None without a use for them, or a model."""
+    """Return the filter that computes beliefs; None without a model, or if no key asks for it."""
     spec = compiled.spec
     asked = spec.observation_error is not None or any(
         p.risk_measure == "expected" for p in spec.properties.values()

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.assessment.precursors import KINDS as SIGNS
 from forewarn.cli.init.catalogue import Role
 from forewarn.cli.init.draft import Draft, DraftSignal
 from forewarn.cli.init.examples import MOST_BROKEN, Example, Rule, often, shares_of
@@ -31,7 +30,6 @@ PHASES = ("moving", "told_to_move", "arm_moves", "told_to_turn", "flying")
 ACTIVE = 3
 """Rules that a file begins with: each has predicates, which multiply the states."""
 BEFORE = "so it is before violations, and seldom otherwise"
-KINDS_OF_VALUES = SIGNS[:2]
 CRUISE_MARGIN = 1.2
 _CALLED: Mapping[str, tuple[frozenset[str], ...]] = {
     "time_to_collision": (),
@@ -258,7 +256,7 @@ def _before(
     cut = {name for candidate in active for name in candidate.bins}
     for candidate in active:
         sign = trials[candidate.name].precursors
-        if sign.found and not (sign.kind in KINDS_OF_VALUES and sign.signal in cut):
+        if sign.found and not (sign.of_value and sign.signal in cut):
             yield f"before_{candidate.name}", sign.condition(change)
 
 

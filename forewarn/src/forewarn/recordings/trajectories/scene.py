@@ -270,8 +270,7 @@ def _velocity(
 def _kept(values: Floats, begins: npt.NDArray[np.bool_]) -> Floats:
     """Return values with the last known one of the same object where one is not known."""
     known = np.maximum.accumulate(np.where(np.isnan(values), -1, np.arange(len(values))))
-    first = np.maximum.accumulate(np.where(begins, np.arange(len(values)), 0))
-    return np.where(known >= first, values[known], np.nan)
+    return np.where(known >= _first(begins), values[known], np.nan)
 
 
 def _continuous(yaw: Floats, begins: npt.NDArray[np.bool_]) -> Floats:
@@ -280,6 +279,11 @@ def _continuous(yaw: Floats, begins: npt.NDArray[np.bool_]) -> Floats:
     turns[1:] = np.round(np.diff(yaw) / math.tau)
     turns[begins] = 0.0
     total = np.cumsum(turns)
-    first = np.maximum.accumulate(np.where(begins, np.arange(len(yaw)), 0))
-    result: Floats = yaw - math.tau * (total - total[first])
+    result: Floats = yaw - math.tau * (total - total[_first(begins)])
     return result
+
+
+def _first(begins: npt.NDArray[np.bool_]) -> Numbers:
+    """Return for each row the number of the first one of its object."""
+    found: Numbers = np.maximum.accumulate(np.where(begins, np.arange(len(begins)), 0))
+    return found

@@ -52,7 +52,7 @@ class Shield(ShieldTable):
         return solved(self)
 
     def with_solved(self, arrays: Mapping[str, Floats]) -> Shield:
-        """Return the shield with what `solved` gave for another one of the same states."""
+        """Return this shield with the arrays that `solved` returned for one of the same states."""
         return replace(self, decisions=decisions_of(self, arrays))
 
 
