@@ -219,6 +219,7 @@ class Process:
         self, executable: str, domain: int, parameters: Mapping[str, Any], *more: str
     ) -> None:
         self._output = tempfile.TemporaryFile()  # noqa: SIM115
+        weakref.finalize(self, self._output.close)  # a test may drop it without `with`
         arguments = ["--ros-args"]
         for name, value in parameters.items():
             arguments += ["-p", f"{name}:={json.dumps(value)}"]
