@@ -13,10 +13,10 @@ BEGAN := $(shell date +%s)
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 WORKERS := -n $(shell expr 2 \* $(CORES) + 1) --maxprocesses 9 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup demo docs test coverage lint check bench mutants fuzz soak study lock layouts licences clean
+.PHONY: help setup demo docs test test-long coverage lint check bench mutants fuzz soak study lock layouts licences clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | while IFS='	' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | while IFS='	' read -r name text; do printf '  make %-9s %s\n' "$$name" "$$text"; done
 
 setup: ## .venv with everything: Python packages, ROS 2 from wheels, messages; nothing to source
 	@for python in $(PYTHON) python3 /usr/bin/python3 python3.10 python3.11 python3.12 python3.13; do \
@@ -36,9 +36,12 @@ test: setup ## unit, oracle, property-based and live ROS tests
 	@$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS); code=$$?; seconds=$$(($$(date +%s) - $(BEGAN))); \
 	echo "make test: $$((seconds / 60)) min $$((seconds % 60)) s, set-up included"; exit $$code
 
+test-long: setup ## all of `make test`, and what it leaves out: every repetition, every file of others, what takes long
+	@FOREWARN_LONG=1 $(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS)
+
 coverage: setup ## branch coverage by all tests, with the processes that they start
 	@rm -rf out/coverage && mkdir -p out/coverage
-	@$(BIN)/python -m coverage run -m pytest $(WORKERS) $(PYTEST_ARGS); status=$$?; \
+	@FOREWARN_LONG=1 $(BIN)/python -m coverage run -m pytest $(WORKERS) $(PYTEST_ARGS); status=$$?; \
 	$(BIN)/python -m coverage combine -q && \
 	for package in forewarn monitor_node apollo_bridge agent_guard; do \
 		$(BIN)/python -m coverage report --skip-covered --include="$$package/src/*"; \

@@ -18,6 +18,8 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]  # what several folders of tests share
+from extent import WHOLE, examples  # noqa: E402 - it lies beside
+
 # Threads that wait for each other by spinning; OpenBLAS reads it when numpy is imported.
 os.environ["OMP_NUM_THREADS"] = "1"
 TERMINAL = (
@@ -30,8 +32,8 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile(  # as many as notice all changes of `make mutants`; with a seed, 100
-    "repeatable", settings.get_profile("patient"), derandomize=True, max_examples=50
+settings.register_profile(  # with a seed, 100
+    "repeatable", settings.get_profile("patient"), derandomize=True, max_examples=examples(50)
 )
 
 
@@ -172,5 +174,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         order = {path: place for place, path in enumerate(files_in_order(items))}
         items.sort(key=lambda item: order[item.path])
     for item in items:
+        if item.get_closest_marker("long") is not None and not WHOLE:
+            item.add_marker(pytest.mark.skip(reason="takes long: `make test-long` runs it"))
         if any(item.get_closest_marker(name) is not None for name in ("ros", "clocked")):
             item.add_marker(pytest.mark.flaky(reruns=1))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rules import RULES, SHIELDED, learned, written
@@ -491,7 +492,7 @@ def test_what_the_model_is_told_stays_short_and_on_one_line(tmp_path: Path) -> N
     assert "\n" not in odd.before(name, {str(i): "" for i in range(10_001)}).message
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.text(max_size=50), st.recursive(st.text() | st.integers() | st.none(), st.lists))
 def test_no_name_and_no_argument_breaks_the_guard(name: str, argument: object) -> None:
     guard = SHARED[0]

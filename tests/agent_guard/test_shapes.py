@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
@@ -76,7 +77,7 @@ def guard(tmp_path_factory: pytest.TempPathFactory) -> Guard:
     return Guard.open(written(tmp_path_factory.mktemp("rules")), timeout=None)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(texts, nests)
 def test_a_result_is_judged_alike_in_any_shape(guard: Guard, text: str, nest: list[str]) -> None:
     run = GuardedRun(guard, "r", "Pay 20 to DE77")
@@ -92,7 +93,7 @@ def test_a_result_is_judged_alike_in_any_shape(guard: Guard, text: str, nest: li
 FLAT = sorted(SHAPES.keys() - {"key", "tuple", "JSON in text", "fenced", "cut"})
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.booleans(), st.lists(st.sampled_from(FLAT), max_size=4))
 def test_a_failure_is_read_alike_in_any_shape(failed: bool, nest: list[str]) -> None:
     text = " Error: no such file" if failed else "no such error"
@@ -138,7 +139,7 @@ def test_an_argument_that_is_a_whole_json_text_is_found_in_the_result_it_came_fr
         assert found.decision.rule == "no_foreign_payee"
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(texts, nests)
 def test_a_stored_result_is_what_the_guard_saw(
     tmp_path_factory: pytest.TempPathFactory, guard: Guard, text: str, nest: list[str]

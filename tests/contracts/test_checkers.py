@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from extent import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ from forewarn.states.vocabulary import Vocabulary
 from forewarn.wings.decisions import storm
 
 EXAMPLES = settings(
-    max_examples=30, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(30), deadline=None, database=None, suppress_health_check=list(HealthCheck)
 )
 LONG = 4000
 """Steps after which nothing changes any more in chains as small as these."""

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import pytest
 from apollo_records import CHASSIS, POSE, Written, chassis, record_bytes
 from bags import Message, cdr, write_bag, write_bag1
+from extent import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcap.writer import CompressionType, Writer
@@ -29,7 +30,7 @@ Row = tuple[int, str, float]
 START = 1_600_000_000_000_000_000
 # Each format is one executor of the tests that it inherits; they share no database of examples.
 DAMAGED = settings(
-    max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(60), deadline=None, database=None, suppress_health_check=list(HealthCheck)
 )
 
 

@@ -144,6 +144,7 @@ def test_trials_and_cars_of_others_are_judged(capsys: pytest.CaptureFixture[str]
     assert "hard_braking: left out: broken in 0 scenes" in said
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small")
 def test_trajectories_are_judged_by_the_others(
     repository: Path, capsys: pytest.CaptureFixture[str]
@@ -231,10 +232,9 @@ def test_a_benchmark_measures(
 
 @pytest.mark.ros
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("module", LONG)
 def test_a_live_benchmark_measures(module: str) -> None:
-    if not os.environ.get("FOREWARN_LONG"):
-        pytest.skip("half a minute on a busy machine: FOREWARN_LONG=1 runs it")
     command = [sys.executable, "-m", module, *LONG[module]]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert ran.returncode in (0, 1), ran.stderr

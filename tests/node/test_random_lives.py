@@ -5,7 +5,6 @@ A real node with all its actuators lives several lives beside robots that come, 
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 import rclpy
 from beside import FILES, Beside
+from extent import examples
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from live_ros import free_domain
@@ -151,7 +151,7 @@ def test_what_a_killed_life_has_left_stays_until_the_first_tick(
 @given(Events)
 @example([*OVER, REFUSES, ("values", LIMITED), ("values", ASIDE), ("kill", 0), SAME, ("wait", 8)])
 @settings(
-    max_examples=int(os.environ.get("FOREWARN_LIVES", "20")),
+    max_examples=examples(20),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     deadline=None,
 )

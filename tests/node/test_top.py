@@ -20,6 +20,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from extent import examples
 from forewarn_msgs.msg import Risk
 from forewarn_msgs.srv import ListAlerts
 from hypothesis import given, settings
@@ -248,7 +249,7 @@ alerts = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(
     st.lists(risks, max_size=6), st.lists(alerts, max_size=6), st.integers(0, 30),
     st.integers(1, 130), st.integers(1, 40),

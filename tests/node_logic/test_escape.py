@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -289,7 +290,7 @@ class Oracle:
 
 
 @given(stretches)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_the_output_is_that_of_a_gate_without_or_within_the_limits(sequence: list) -> None:
     """Where it differs at all, the other stands; in one stop, its path and time are bounded."""
     state, plain, now, oracle = GateState(escape=Account()), GateState(), 0.0, Oracle()
@@ -331,7 +332,7 @@ def test_the_output_is_that_of_a_gate_without_or_within_the_limits(sequence: lis
 
 
 @given(stretches)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_without_the_section_nothing_changes_to_the_bit(sequence: list) -> None:
     for rules in (PLAIN, RULES):
         told, untold, now = GateState(), GateState(), 0.0

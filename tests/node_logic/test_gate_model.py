@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from extent import examples
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -358,4 +359,4 @@ class Gate(RuleBasedStateMachine):
 
 
 TestGate = pytest.mark.slow(Gate.TestCase)
-TestGate.settings = settings(max_examples=100, stateful_step_count=25, deadline=None)
+TestGate.settings = settings(max_examples=examples(100), stateful_step_count=25, deadline=None)

@@ -7,6 +7,7 @@ import itertools
 import math
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -210,7 +211,7 @@ extremes = st.floats(-1e308, 1e308) | st.sampled_from([math.nan, math.inf, -math
     ),
     st.none() | velocities,
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_after_its_deadline_a_stop_has_ended_whatever_comes(
     sequence: list, measured: Velocity | None
 ) -> None:
@@ -233,7 +234,7 @@ def test_after_its_deadline_a_stop_has_ended_whatever_comes(
 
 
 @given(sequences)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_bounds_hold_whatever_comes(sequence: list) -> None:
     state, now = GateState(), 0.0
     for command, demand, delay in sequence:

@@ -63,13 +63,14 @@ def shown_in(expected: str, printed: str) -> bool:
     return re.fullmatch(pattern, text) is not None
 
 
-HOWTOS = ("requirements", "plans", "trajectories", "trees", "tuning")
+HOWTOS = ("requirements", "plans", "trees", "tuning")
 PAGES = (
     "README.md",
     "docs/reference/recordings.md",
     "docs/tutorial/README.md",
     *(f"docs/howto/{name}.md" for name in HOWTOS),
 )
+LONG = ("docs/howto/trajectories.md",)
 
 
 @pytest.fixture
@@ -82,7 +83,9 @@ def nodes_environment() -> Iterator[dict[str, str]]:
 @pytest.mark.clocked
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [*PAGES, *(pytest.param(page, marks=pytest.mark.long) for page in LONG)]
+)
 def test_page_runs_as_shown(
     page: str, repository: Path, tmp_path: Path, nodes_environment: dict[str, str]
 ) -> None:
@@ -112,7 +115,7 @@ def test_page_runs_as_shown(
 def test_every_page_with_marks_is_run(repository: Path) -> None:
     marked = {str(path.relative_to(repository)) for path in pages(repository)
               if "<!-- run -->" in path.read_text(encoding="utf-8")}  # fmt: skip
-    assert marked == set(PAGES)
+    assert marked == {*PAGES, *LONG}
 
 
 def prose(path: Path) -> str:

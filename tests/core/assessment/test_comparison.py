@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -93,7 +94,7 @@ def test_thresholds_come_from_the_runs_of_other_folds() -> None:
     assert found.lead.value == sum(whole.leads) / whole.violations
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 50))
 def test_a_rival_is_worth_the_same_in_any_unit(seed: int) -> None:
     """Only the order of its values counts, for ranks and for the map to a probability."""
@@ -199,7 +200,7 @@ def test_what_cannot_keep_to_the_budget_never_alerts(level: float) -> None:
     assert (found.lead.value, found.point.detected, found.point.alerts) == (0.0, 0, 0)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.integers(0, 100), st.sampled_from([0.0, 60.0, 400.0]), st.sampled_from([0.0, 0.05, 0.5]))
 def test_the_budget_and_the_share_of_alerts_are_always_kept(
     seed: int, budget: float, share: float

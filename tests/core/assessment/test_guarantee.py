@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -71,7 +72,7 @@ def test_without_loss_hoeffding_and_bentkus_are_exact(runs: int, alpha: float) -
     assert found == pytest.approx(binomial_p(np.array([0]), runs, alpha)[0])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(
     st.lists(st.sampled_from([0.0, 0.0, 0.25, 1 / 3, 1.0]), min_size=1, max_size=30),
     st.sampled_from([0.8, 0.9]),

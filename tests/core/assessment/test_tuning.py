@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -282,7 +283,7 @@ def test_runs_of_a_group_that_are_alike_are_why_groups_are_counted() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(0.05, 1.0)), min_size=1, max_size=8))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_a_group_is_one_run_with_the_violations_of_all_its_runs(
     runs: list[tuple[int, float]],
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -127,7 +128,7 @@ def test_the_weights_are_the_rate_at_which_new_states_come() -> None:
     assert 0.7 < expected / found < 2.0
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.integers(0, 50))
 def test_sampled_chains_lose_that_share_of_each_row(seed: int) -> None:
     model = counted(walk(np.random.default_rng(seed), 12, 60), 9)

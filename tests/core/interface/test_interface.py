@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -148,7 +149,7 @@ def test_replays_what_the_command_replays(
 
 
 @pytest.mark.parametrize("clock", ["steps", "ticks"])
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(lines=LINES, gaps=st.lists(st.integers(1, 4), min_size=12, max_size=12))
 def test_a_run_is_what_replay_says_to_the_last_bit(
     clock: str, folder: Path, lines: list[dict[str, Any]], gaps: list[int]

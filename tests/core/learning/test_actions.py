@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -103,7 +104,7 @@ def test_the_chain_sums_recorded_actions_out_and_leaves_imposed_ones_out(
     )
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(recordings, min_size=1, max_size=4), st.randoms())
 def test_the_order_of_recordings_does_not_matter(parts: list[list[Tick]], random: object) -> None:
     models = [model_of(f"r{i}", recording) for i, recording in enumerate(parts)]
@@ -117,7 +118,7 @@ def test_the_order_of_recordings_does_not_matter(parts: list[list[Tick]], random
     assert one.steps == build_model(total, rate=10.0, digest="d").steps
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(recordings, st.sampled_from(["drop", "absorb"]))
 def test_bytes_give_the_model_back(recording: list[Tick], end: EndRule) -> None:
     model = model_of("r", recording, end)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -166,7 +167,7 @@ def exactly(value: Any) -> Any:
     return type(value), repr(value)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(EXPRESSIONS, EXPRESSIONS, st.lists(MESSAGES, min_size=1, max_size=5))
 def test_blocks_give_the_bits_of_the_extractor(
     first: str, second: str, messages: list[bytes]

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from extent import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -175,7 +176,7 @@ def watched(request: Any, tmp_path_factory: Any) -> Callable[[], LiveSession]:
 
 
 @given(runs, st.data())
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_run_that_is_watched_goes_on_after_a_crash(watched: Any, run: Any, data: Any) -> None:
     crash = data.draw(st.integers(1, len(run) - 1))
     gap = data.draw(st.integers(0, 3))

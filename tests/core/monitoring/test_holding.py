@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -201,7 +202,7 @@ def test_an_intervention_ends_by_its_rules_or_a_person(
 
 
 @given(st.integers(9, 20), st.integers(0, 10_000), st.booleans())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_what_was_never_seen_acts_again_after_a_jump(
     ticks: int, first: int, released: bool
 ) -> None:

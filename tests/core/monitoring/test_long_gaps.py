@@ -10,6 +10,7 @@ from time import process_time
 from typing import Any, NamedTuple
 
 import pytest
+from extent import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -148,7 +149,7 @@ def slowly(session: Session, samples: list[Sample], end_ns: int) -> Iterator[Ver
         yield session.tick(tick)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @example(*NEVER_SEEN, True, 0)
 @example(*STARTING, True, 0)
 @example(*LASTING, False, 0)
@@ -165,7 +166,7 @@ def test_verdicts_of_a_recording_with_gaps_are_those_of_a_live_monitor(
     assert recorded == live
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @example(chosen=LASTING[0], lines=LASTING[1])
 @given(chosen=MONITORS, lines=LINES)
 def test_counts_and_columns_do_not_depend_on_what_is_left_out(

@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcap.reader import make_reader
@@ -79,7 +80,7 @@ def test_any_layout_yields_the_messages_in_order(tmp_path_factory, bags, message
             assert recording.end_ns == everything[-1][0]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(written, st.integers(1, 200))
 def test_the_order_is_that_of_the_mcap_package(tmp_path_factory, bags, messages, chunk_size):
     path = write(tmp_path_factory.mktemp("mcap") / "x.mcap", messages, chunk_size=chunk_size)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -148,7 +149,7 @@ names = st.text(min_size=1).filter(lambda each: each not in ("t", "t_ns"))
 tables = st.dictionaries(names, scalars | st.lists(scalars, max_size=4), max_size=5)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(tables, min_size=1, max_size=4))
 def test_what_json_writes_is_what_comes_back(tmp_path_factory, values):
     path = tmp_path_factory.mktemp("trace") / "x.jsonl"

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -106,7 +107,7 @@ def verdicts(compiled: CompiledSpec, path: Path, learned_from: Path) -> Iterator
     return iter(found)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(xs=values, known=values, missing=st.sets(st.integers(1, 38)))
 def test_steps_at_the_times_of_ticks_say_what_ticks_say(
     tmp_path_factory: pytest.TempPathFactory,

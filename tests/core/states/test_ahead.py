@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -132,7 +133,7 @@ def exactly(value: Any) -> Any:
     return type(value), repr(value)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(EXPRESSIONS, EXPRESSIONS, EXPRESSIONS, RUNS)
 def test_blocks_give_the_bits_of_the_step(
     first: str, second: str, third: str, run: list[tuple[int, tuple[Any, ...]]]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extent import sampled
 from numpy.typing import NDArray
 from others_data import DATA
 from scipy import sparse
@@ -40,7 +41,7 @@ def published() -> list[Any]:
     if not PROBGUARD.is_dir():
         skip = pytest.mark.skip(reason=f"{PROBGUARD} is absent: models of others do not ship")
         return [pytest.param(Path(), marks=skip, id="probguard")]
-    folders = sorted(path.parent for path in PROBGUARD.rglob("model.json"))
+    folders = sampled(sorted(path.parent for path in PROBGUARD.rglob("model.json")))
     return [pytest.param(path, id=str(path.relative_to(PROBGUARD))) for path in folders]
 
 

@@ -10,6 +10,7 @@ import logging
 
 import numpy as np
 import pytest
+from extent import examples
 from formula_semantics import ATOMS, bounded_formulas, evaluate
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
@@ -67,7 +68,7 @@ def robustness(text: str, letters: np.ndarray) -> np.ndarray:
     return np.array([value for _, value in specification.evaluate(data)])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(bounded_formulas(leaves=4, longest=2), bounded_formulas(leaves=4, longest=2))
 def test_exactly_one_of_two_formulas_holds_on_the_trace_that_tells_them_apart(first, second):
     delayed = Interval(Bound(2.0), Bound(2.0))  # so that there is something to look back at
@@ -88,7 +89,7 @@ def test_exactly_one_of_two_formulas_holds_on_the_trace_that_tells_them_apart(fi
 traces = st.lists(st.integers(0, 3), min_size=LENGTH, max_size=LENGTH).map(np.array)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(bounded_formulas(leaves=5), traces)
 def test_reference_semantics_agree_on_the_sign(formula, letters):
     text = format_formula(in_rtamts_words(formula))
@@ -100,7 +101,7 @@ def test_reference_semantics_agree_on_the_sign(formula, letters):
     np.testing.assert_array_equal(theirs[known] > 0, ours.must[0][known])
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(bounded_formulas(leaves=4, longest=2), traces)
 def test_monitors_are_violated_when_the_robustness_is_negative(formula, letters):
     text = format_formula(in_rtamts_words(formula))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from extent import examples
 from formula_semantics import ATOMS, intervals
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
@@ -88,7 +89,7 @@ def safety_formulas():
     return st.recursive(bounded, endless, max_leaves=3)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(safety_formulas())
 def test_monitors_have_the_same_language(formula):
     note(f"{format_formula(formula)}\n{in_spots_words(formula)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from extent import examples
 from formula_semantics import ATOMS, all_traces, evaluate, safety_formulas
 from hypothesis import HealthCheck, assume, given, note, settings
 
@@ -66,14 +67,14 @@ def check(formula, letters: np.ndarray, n_atoms: int, look_ahead: int) -> None:
             assert (impossible == satisfied).all(), f"not satisfied after {ticks} ticks"
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(safety_formulas(leaves=4, longest=2, atoms=("a",)))
 def test_one_atom(formula):
     note(format_formula(formula))
     check(formula, TRACES[1], 1, look_ahead=8)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(safety_formulas(leaves=4, longest=1))
 def test_two_atoms(formula):
     note(format_formula(formula))

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from extent import examples
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from trace_semantics import formulas
@@ -94,14 +95,14 @@ class Past:
 
 
 @pytest.mark.parametrize("finite", [False, True], ids=["infinite", "finite"])
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(first=formulas(ATOMS, leaves=8), second=formulas(ATOMS, leaves=8))
 def test_random_formulas(finite: bool, first, second) -> None:
     assert spot_agrees(first, second, finite=finite)
 
 
 @pytest.mark.parametrize("finite", [False, True], ids=["infinite", "finite"])
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(first=formulas(ATOMS, leaves=4, past=True), second=formulas(ATOMS, leaves=4, past=True))
 def test_what_looks_back_as_atoms_that_remember(finite: bool, first, second) -> None:
     """Spot has no past: `once`, `since` and `prev` become atoms with what defines them beside."""
@@ -109,7 +110,7 @@ def test_what_looks_back_as_atoms_that_remember(finite: bool, first, second) -> 
     assert spot_agrees(first, syntax.Not(syntax.Not(first)), finite=finite)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(formula=formulas(ATOMS, leaves=8), abbreviations=st.sampled_from(["", "FG", "FGRWM^ie"]))
 def test_what_spot_rewrites_stays_equivalent_and_is_read(formula, abbreviations: str) -> None:
     written = spot.formula(in_spots_words(formula))
@@ -124,7 +125,7 @@ WRITTEN = [
 ]  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.sampled_from(WRITTEN), min_size=1, max_size=9).map(" ".join))
 def test_texts_are_read_as_spot_reads_them(text: str) -> None:
     note(text)

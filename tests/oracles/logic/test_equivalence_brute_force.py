@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from extent import examples
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from trace_semantics import formulas, holds, traces
@@ -18,7 +19,7 @@ LENGTH = 2
 
 @pytest.mark.parametrize("finite", [False, True], ids=["infinite", "finite"])
 @pytest.mark.parametrize("past", [False, True], ids=["ahead", "back"])
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_the_trace_is_a_shortest_one_that_tells_two_formulas_apart(
     past: bool, finite: bool, data
@@ -38,7 +39,7 @@ def test_the_trace_is_a_shortest_one_that_tells_two_formulas_apart(
             assert holds(first, letters, loop) == holds(second, letters, loop), (letters, loop)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(formulas(ATOMS, leaves=8), st.booleans())
 def test_a_formula_is_equivalent_to_what_its_definition_unfolds_to(formula, finite: bool) -> None:
     until = syntax.Until(syntax.Atom("a"), formula)
@@ -46,7 +47,7 @@ def test_a_formula_is_equivalent_to_what_its_definition_unfolds_to(formula, fini
     assert compare(until, unfolded, finite=finite).verdict is Verdict.EQUIVALENT
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(formulas(ATOMS, leaves=5, past=True), st.booleans())
 def test_what_looks_back_is_equivalent_to_what_its_definition_unfolds_to(
     formula, finite: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from extent import examples
 from formula_semantics import ATOMS, safety_formulas
 from hypothesis import HealthCheck, assume, given, note, settings
 
@@ -50,7 +51,7 @@ def violated_alike(first: Automaton, second: Automaton) -> bool:
     return True
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(safety_formulas(), safety_formulas())
 def test_formulas_are_equivalent_if_their_automata_are(first: Formula, second: Formula) -> None:
     note(f"{format_formula(first)}   {format_formula(second)}")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -149,7 +150,7 @@ UNSURE = st.tuples(
 def test_it_is_what_bayes_says_over_all_paths(noise: dict[str, float], alpha: str):
     used = MONITORS[NOISY if noise else TEXT, alpha]
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(st.lists(UNSURE, min_size=1, max_size=4))
     def check(run: list[Values]) -> None:
         expected = bayes(run, noise, alpha)
@@ -165,7 +166,7 @@ def test_it_is_what_bayes_says_over_all_paths(noise: dict[str, float], alpha: st
 
 
 @pytest.mark.parametrize("key", MONITORS, ids=str)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(run=st.lists(UNSURE, min_size=1, max_size=8))
 def test_without_noise_it_is_at_most_the_worst_case(key: tuple[str, str], run: list[Values]):
     for verdicts in play(MONITORS[key], run):
@@ -184,7 +185,7 @@ def test_without_noise_it_is_at_most_the_worst_case(key: tuple[str, str], run: l
     st.integers(1, 6),
     st.lists(UNSURE, min_size=1, max_size=2),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_missed_tick_is_one_step_of_the_chain(
     before: list[Values], gap: int, after: list[Values]
 ):

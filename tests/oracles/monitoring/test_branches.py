@@ -14,6 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
+from extent import examples
 from formula_semantics import safety_formulas
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -246,7 +247,7 @@ FORMULAS = st.sampled_from(NAMED) | safety_formulas(leaves=3, longest=2, atoms=A
 KNOWN, BROKEN, MAYBE, CRASH = (0.0, 0.0, 0.0), (1.0, 1.0, 0.0), (1.0, None, 0.0), (0.0, 0.0, 2.0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(FORMULAS, TICKS, st.sampled_from([None, None, 1, 3, CRASHED]))
 @example(NAMED[3], [BROKEN, BROKEN, MAYBE, BROKEN, KNOWN, MAYBE, MAYBE], None)
 @example(NAMED[3], [MAYBE, BROKEN, BROKEN, MAYBE, BROKEN], None)
@@ -264,7 +265,7 @@ def test_verdicts_are_those_of_all_runs_that_agree(
     compare(monitor_of(formula, missing), ticks)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(FORMULAS, st.integers(0, 5))
 def test_the_table_is_the_share_of_paths_that_the_monitor_calls_violated(
     formula: str, seed: int

@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 import pytest
+from extent import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -186,7 +187,7 @@ def completions(ticks: list[tuple[float | None, ...]]):
         yield list(choice)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(UNSURE, min_size=1, max_size=4))
 def test_unknown_values_give_the_hull_of_all_completions(
     ticks: list[tuple[float | None, ...]],

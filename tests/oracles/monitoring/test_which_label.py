@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -82,7 +83,7 @@ def completions(rows: list[Row]):
 UNSURE = st.tuples(*[st.sampled_from([0.0, 0.0, 1.0, None])] * 4)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(UNSURE)
 def test_one_tick_agrees_with_exactly_the_states_of_its_completions(row: Row) -> None:
     space = COMPILED.abstraction.vocabulary
@@ -103,7 +104,7 @@ def test_one_tick_agrees_with_exactly_the_states_of_its_completions(row: Row) ->
         assert space.truth(atom, seen) == (held.pop() if len(held) == 1 else None)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(UNSURE, min_size=1, max_size=2))
 def test_verdicts_are_the_hull_of_all_completions(rows: list[Row]) -> None:
     verdicts = play(rows)

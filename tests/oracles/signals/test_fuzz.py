@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cdr_interpreter import DECODERS
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -124,7 +125,7 @@ def test_huge_counts_take_no_memory(count: int) -> None:
             assert peak < 200_000, (at, peak)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.booleans(), st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 255)), max_size=8))
 def test_changed_bytes(little: bool, changes: list[tuple[int, int]]) -> None:
     data = bytearray(VALID[little])
@@ -133,7 +134,7 @@ def test_changed_bytes(little: bool, changes: list[tuple[int, int]]) -> None:
     agree(bytes(data))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.booleans(), st.binary(max_size=300))
 def test_random_bytes(little: bool, data: bytes) -> None:
     agree(bytes([0, little, 0, 0]) + data)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cdr_interpreter import DECODERS
+from extent import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rosbags.interfaces import Nodetype
@@ -118,7 +119,7 @@ def assert_equal(mine: Any, theirs: Any, part: FieldType, wanted: set[Path], pat
             assert_equal(a, b, part.element, wanted, (*path, ALL))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(messages(), st.data())
 def test_every_field_equals_rosbags(
     made: tuple[MessageType, Any, bytes], data: st.DataObject
@@ -295,7 +296,7 @@ def extractor(decoded_by: Any) -> Extractor:
     )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(marker_messages(), st.booleans())
 def test_expressions_equal_python_over_rosbags(message: Any, little: bool) -> None:
     data = bytes(MARKERS.typestore.serialize_cdr(message, MARKERS.name, little_endian=little))

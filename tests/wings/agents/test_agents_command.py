@@ -9,6 +9,7 @@ from pathlib import Path
 
 import others_data
 import pytest
+from extent import sampled
 
 from forewarn.cli.main import main
 from forewarn.config.file import load_spec
@@ -163,7 +164,9 @@ properties:
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="no ../shared/data/agents beside the repository")
-@pytest.mark.parametrize("name", ["agentdojo", "toolemu", "tau_bench", "agentspec_embodied"])
+@pytest.mark.parametrize(
+    "name", sampled(["tau_bench", "agentdojo", "agentspec_embodied", "toolemu"])
+)
 def test_real_runs_go_through_every_command(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -91,7 +92,7 @@ def alike(one: list[Any], other: list[Any]) -> bool:
     return all(same_bits(tuple(a), tuple(b)) for a, b in pairs)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(steps)
 def test_a_run_is_judged_live_as_it_is_from_a_file(made: list[tuple[str, str, str]]) -> None:
     import tempfile
@@ -207,7 +208,7 @@ def test_judging_changes_nothing() -> None:
     assert JUDGE.dump(first.after) == JUDGE.dump(again.after)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(steps)
 def test_what_is_remembered_goes_through_json_at_every_step(
     made: list[tuple[str, str, str]],

@@ -7,6 +7,7 @@ import random
 from typing import NamedTuple
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -119,7 +120,7 @@ def plain(run: list[tuple[int, str]], first: int = 100) -> list[tuple[int, Seen,
 
 
 @pytest.mark.parametrize("rule", LIVE_RULES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     run=st.lists(
         st.tuples(st.integers(0, 3), st.sampled_from(["go", "stay", "fly"])),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from decision_processes import random_process
+from extent import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse
@@ -72,7 +73,7 @@ def test_the_truth_is_inside_as_often_as_promised(horizon: int | None) -> None:
         assert np.mean(widths) < 0.5
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(0, 10_000), st.sampled_from([0, 1, 5, None]))
 @example(104, None)
 def test_more_of_the_same_counts_narrow_the_bounds_and_the_estimate_stays_inside(

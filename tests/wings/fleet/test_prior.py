@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -214,7 +215,7 @@ def test_a_row_is_the_mean_of_the_posterior(model: CountModel) -> None:
 
 
 @given(model=borrowers())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_a_file_keeps_what_is_borrowed(
     tmp_path_factory: pytest.TempPathFactory, model: CountModel
 ) -> None:

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -128,7 +129,7 @@ def test_truth_is_that_of_the_definitions(text: str, trace: list[frozenset[str]]
 LETTERS = tuple(frozenset(c) for n in range(3) for c in itertools.combinations("ab", n))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(text=formulas, trace=st.lists(letters, min_size=1, max_size=4))
 def test_what_is_decided_before_the_end_holds_however_the_trace_goes_on(
     text: str, trace: list[frozenset[str]]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,7 +62,7 @@ def numbered(tree: Any, count: list[int]) -> Any:
     return Split(tree.condition, numbered(tree.then, count), numbered(tree.otherwise, count))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(refined=refinements, query=names)
 def test_what_is_saved_is_read_again(
     tmp_path_factory: pytest.TempPathFactory, refined: Refined, query: str

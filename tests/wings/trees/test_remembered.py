@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,7 +80,7 @@ def test_equal_runs_are_no_copies(tmp_path: Path) -> None:
     assert len(digests) == 2
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=40), st.integers(2, 40))
 def test_the_newest_moments_stay(tmp_path_factory, moments, most):
     """Nothing is made up: each piece is a part of the session, and the last one is its end."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import shapely
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shapely import affinity
@@ -47,7 +48,7 @@ def rectangle(x: float, y: float, yaw: float, length: float, width: float) -> An
 BOX = st.tuples(*[st.floats(-9, 9)] * 2, st.floats(-4, 4), st.floats(0.2, 11), st.floats(0.2, 3))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(ego=BOX, others=st.lists(BOX, max_size=4))
 def test_a_gap_is_the_distance_of_the_rectangles(ego: Any, others: list[Any]) -> None:
     x, y, yaw, length, width = np.array(others).reshape(-1, 5).T
@@ -118,7 +119,7 @@ def paths(draw: Any) -> Any:
     return [np.array(point) for point in zip(*points, strict=True)]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(paths(), angle, st.sampled_from([0.0, 0.7, 4.0, 13.0]), sizes, objects)
 def test_conflicts_begin_when_small_steps_say_so(
     path: Any, heading: float, speed: float, size: Any, each: Any
@@ -133,7 +134,7 @@ def test_conflicts_begin_when_small_steps_say_so(
         assert found <= expected + 1e-9 or expected == INF == found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(paths(), angle, st.sampled_from([0.0, 0.7, 4.0, 13.0]), st.lists(objects, max_size=6))
 def test_what_is_compiled_has_the_bits_of_the_oracle(
     path: Any, heading: float, speed: float, each: Any
