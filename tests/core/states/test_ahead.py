@@ -31,6 +31,7 @@ signals:
   w: {timeout: 1}
   m: {timeout: 1}
   t: {timeout: 1}
+  o: {timeout: 1}
 """
 TAIL = """
   top: {value: "highest(a, 0.75)"}
@@ -43,7 +44,7 @@ active_when: not (b > 1e200)
 properties:
   calm: {formula: always(not near), horizon: 1}
 """
-SOURCES = ("a", "b", "f", "n", "v", "w", "m", "t")
+SOURCES = ("a", "b", "f", "n", "v", "w", "m", "t", "o")
 
 
 @cache
@@ -56,7 +57,28 @@ def abstraction_of(*expressions: str) -> Abstraction:
 
 
 ATOMS = st.sampled_from(
-    ["a", "b", "f", "n", "v", "w", "m", "t", "1", "0.5", "(-2)", "inf", "true", "v", "w", "a"]
+    [
+        "a",
+        "b",
+        "f",
+        "n",
+        "v",
+        "w",
+        "m",
+        "t",
+        "1",
+        "0.5",
+        "(-2)",
+        "inf",
+        "true",
+        "v",
+        "w",
+        "a",
+        "v[1]",
+        "o[0]",
+        "o[1]",
+        "o",
+    ]
 )
 ONE = ("-{0}", "(not {0})", "abs({0})", "sqrt({0})", "sin({0})", "exp({0})", "({0} ** 2)",
        "({0} ** 0.3)", "({0} in (1, 2))", "isnan({0})", "isfinite({0})", "round({0})", "bool({0})",
@@ -105,6 +127,7 @@ VALUES = st.tuples(
     rarely(THREE_FLOATS, NOTHING, FLOATS),
     rarely(TRUTHS, NOTHING, FLOATS),
     rarely(st.sampled_from(["go", "stop"]), NOTHING, NUMBERS),
+    rarely(st.lists(THREE_FLOATS, min_size=2, max_size=2), NOTHING, st.lists(FLOATS, max_size=2)),
 )
 GAPS = st.integers(0, 9).map(lambda at: 3 if at == 0 else 1)
 RUNS = st.lists(st.tuples(GAPS, VALUES), min_size=1, max_size=8)
@@ -163,7 +186,7 @@ def lifted(source: str) -> Lifted | tuple[Lifted, ...] | None:
     [("a * a / (2 * max(a, 0.1))", False), ("v * cos(a) > 1.5 and not f", True),
      ("min(where(v > a, v, inf), default=inf)", False), ("a if f else inf", False),
      ("a - (3 if n == 2 else 0)", False), ("any(v > a) or n in (1, 2)", False),
-     ("where(v > 0, a, 1)", True)],
+     ("where(v > 0, a, 1)", True), ("max(v, default=0)", False)],
 )  # fmt: skip
 def test_what_works_element_by_element_runs_at_once(source: str, arrays: bool) -> None:
     found = lifted(source)
@@ -180,7 +203,7 @@ def test_of_a_list_each_element_runs_at_once() -> None:
 @pytest.mark.parametrize(
     "source",
     ["[a, 1]", "v[0]", "[2 * e for e in v]", "a if f else 0", "v if f else a", "a ** n",
-     "max(v, default=0)", "argmin(v)", "1 + 1"],
+     "isnan(max(v, default=0))", "argmin(v)", "1 + 1"],
 )  # fmt: skip
 def test_what_does_not_is_left_to_the_step(source: str) -> None:
     assert lifted(source) is None

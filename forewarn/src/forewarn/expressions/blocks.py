@@ -10,7 +10,7 @@ left to the caller, who evaluates it moment by moment.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import compress
 from typing import Any, Literal, NamedTuple
 
@@ -20,15 +20,17 @@ from numpy.typing import NDArray
 from forewarn.expressions import call_trees as trees
 from forewarn.expressions.compiler import Rewriter, compile_rewritten, read_names
 from forewarn.expressions.functions import CONSTANTS, FUNCTIONS
+from forewarn.expressions.operators import index
 from forewarn.expressions.ragged import EXTREMES, REDUCTIONS, Unlike
 from forewarn.expressions.syntax import Expression, called
-from forewarn.expressions.values import Notes, Vector
+from forewarn.expressions.values import Notes, Vector, is_unknown, to_value
 
 #: Whole numbers up to here are floats as well: columns compare as floats do.
 EXACT = 2**53
 COUNTS = "_counts"
 _DTYPES: Mapping[type, str] = {float: "f", bool: "b", int: "i"}
 _TRUTHS = frozenset({"bool", "isnan", "isinf", "isfinite", "any", "all"})
+_ASKS = frozenset({"isnan", "isinf", "isfinite"})
 _WHOLE = frozenset({"count", "len"})
 
 Kind = Literal["b", "i", "f", "mixed"]
@@ -169,6 +171,46 @@ class Lifted(NamedTuple):
         return Column(found, None, keep)
 
 
+class Read(NamedTuple):
+    """What an expression reads of a signal: all of it, or one element."""
+
+    signal: str
+    place: int | None
+
+    @property
+    def parameter(self) -> str:
+        """The name of its column in what an expression is compiled to."""
+        return self.signal if self.place is None else f"_{self.signal}_{self.place}"
+
+    def of(self, value: Any) -> Any:
+        """Return what is read of the value of a moment; None if there is no such element."""
+        if self.place is None or value is None:
+            return value
+        element = index(Notes(), to_value(value), self.place)
+        return None if is_unknown(element) else element
+
+
+def reads_of(tree: ast.expr, signals: Collection[str]) -> list[Read]:
+    """Return what an expression reads of signals, in a fixed order."""
+    found, elements = set[Read](), set[ast.expr]()
+    for node in ast.walk(tree):  # an element comes before the name in it
+        if (one := _element(node)) is not None and one.signal in signals:
+            found.add(one)
+            elements.add(node.value)  # type: ignore[attr-defined]
+        elif isinstance(node, ast.Name) and node.id in signals and node not in elements:
+            found.add(Read(node.id, None))
+    return sorted(found, key=lambda read: read.parameter)
+
+
+def _element(node: ast.AST) -> Read | None:
+    """Return the element that a tree such as ``pose[2]`` reads."""
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+        place = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        if type(place) is int:
+            return Read(node.value.id, place)
+    return None
+
+
 def lift(
     expression: Expression, names: Sequence[str], signatures: Sequence[Signature]
 ) -> Lifted | tuple[Lifted, ...] | None:
@@ -179,7 +221,7 @@ def lift(
     Parameters
     ----------
     names : sequence of str
-        The signals that it reads.
+        What it reads (`Read.parameter`).
     signatures : sequence of Signature
         Of their columns.
     """
@@ -218,12 +260,15 @@ class _Made(NamedTuple):
 class _Lifter:
     def __init__(self, signatures: Mapping[str, Signature]) -> None:
         self._signatures = signatures
+        self._holes = False
 
     def made(self, node: ast.expr) -> _Made:
         if isinstance(node, ast.Constant):
             return self._constant(node)
         if isinstance(node, ast.Name):
             return self._name(node)
+        if (element := _element(node)) is not None:
+            return self._name(trees.name(element.parameter))
         if isinstance(node, ast.Call):
             return self._call(node)
         if isinstance(node, ast.Compare):
@@ -252,6 +297,8 @@ class _Lifter:
         if node.id in self._signatures:
             kind, arrays = self._signatures[node.id]
             return _Made(Rewriter().rewrite(node), int(arrays), kind)  # type: ignore[arg-type]
+        if node.id not in CONSTANTS:
+            raise NotLifted
         kind = _DTYPES[type(CONSTANTS[node.id])]
         return _Made(Rewriter().rewrite(node), None, kind)  # type: ignore[arg-type]
 
@@ -284,7 +331,10 @@ class _Lifter:
             raise NotLifted
         if name == "where":
             return self._choice(node, node.args)
-        return self._elementwise(node, node.args, "b" if name in _TRUTHS else "f")
+        made = self._elementwise(node, node.args, "b" if name in _TRUTHS else "f")
+        if name in _ASKS and self._holes:
+            raise NotLifted
+        return made
 
     def _reduction(self, node: ast.Call, name: str) -> _Made:
         part = self.made(node.args[0])
@@ -294,9 +344,12 @@ class _Lifter:
         arguments: list[ast.expr] = []
         for keyword in node.keywords:
             default = self.made(keyword.value)
-            if default.level is not None or (default.kind, part.kind) != ("f", "f"):
+            if default.level is not None:
                 raise NotLifted
-            arguments = [ast.Constant(True), default.tree]
+            if (default.kind, part.kind) == ("f", "f"):
+                arguments = [ast.Constant(True), default.tree]
+            else:
+                self._holes = True  # an empty array gives another kind: left to the step
         if name in EXTREMES:
             values = trees.call("_one_zero", values)
         reduced = trees.noted(

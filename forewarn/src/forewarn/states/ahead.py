@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.expressions.blocks import Column, Lifted, Signature, column_of, lift
+from forewarn.expressions.blocks import Column, Lifted, Signature, column_of, lift, reads_of
 from forewarn.expressions.values import vector
 from forewarn.signals.snapshots import ABSENT, Ahead, Snapshot
 
 if TYPE_CHECKING:
     from forewarn.states.abstraction import DerivedSignal
+
+
+Place = tuple[int, int | None]
+"""The slot of a signal, and one of its elements or None for all of it."""
 
 
 class DerivedSignalBatch:
@@ -34,6 +38,7 @@ class DerivedSignalBatch:
     def __init__(self, first: int, derived: Sequence[DerivedSignal]) -> None:
         self._first = first
         self._derived = tuple(derived)
+        self._reads = [reads_of(one.expression.tree, one.expression.names) for one in self._derived]
         self._waits = set[int]()
         for slot, signal in enumerate(self._derived, first):
             if signal.memory is not None or self._waits & {*signal.arguments}:
@@ -51,7 +56,7 @@ class DerivedSignalBatch:
     def filled(self, block: Sequence[Snapshot]) -> list[Snapshot]:
         """Return the snapshots of a block with what could be computed ahead."""
         rows = [list(snapshot.values) for snapshot in block]
-        columns: dict[int, Column | None] = {}
+        columns: dict[Place, Column | None] = {}
         failed: list[dict[int, str]] = [{} for _ in block]
         for place, signal in enumerate(self._derived):
             slot = self._first + place
@@ -66,33 +71,37 @@ class DerivedSignalBatch:
                 if reason:
                     failed[at][place] = reason
             if isinstance(found, Column) and all(rows[at][slot] is None for at in missing):
-                columns[slot] = found
+                columns[slot, None] = found
         return [
             snapshot._replace(ahead=Ahead(row[self._first :], reasons))
             for snapshot, row, reasons in zip(block, rows, failed, strict=True)
         ]
 
     def _at_once(
-        self, place: int, rows: Sequence[Sequence[Any]], columns: dict[int, Column | None]
+        self, place: int, rows: Sequence[Sequence[Any]], columns: dict[Place, Column | None]
     ) -> Column | Lists | None:
         """Return what a signal is at the moments of a block, as far as columns tell."""
         signal = self._derived[place]
+        reads = self._reads[place]
+        # Slots follow the names in order, unless a constant or a map stands among them.
+        slots = dict(zip(sorted(signal.expression.names), signal.arguments, strict=False))
+        if not reads or len(slots) != len(signal.expression.names):
+            return None
         given: list[Column] = []
-        for slot in signal.arguments:
-            if slot not in columns:
-                columns[slot] = column_of([row[slot] for row in rows])
-            column = columns[slot]
+        for read in reads:
+            key = slots[read.signal], read.place
+            if key not in columns:
+                columns[key] = column_of([read.of(row[key[0]]) for row in rows])
+            column = columns[key]
             if column is None:
                 return None
             given.append(column)
-        names = sorted(signal.expression.names)
-        if not given or len(names) != len(given):  # a constant, or it reads a map
-            return None
+        names = [read.parameter for read in reads]
         signatures = tuple(column.signature for column in given)
-        key = place, signatures
-        if key not in self._lifted:
-            self._lifted[key] = lift(signal.expression, names, signatures)
-        lifted = self._lifted[key]
+        asked = place, signatures
+        if asked not in self._lifted:
+            self._lifted[asked] = lift(signal.expression, names, signatures)
+        lifted = self._lifted[asked]
         if lifted is None:
             return None
         return lifted.apply(given) if isinstance(lifted, Lifted) else _listed(lifted, given)
