@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from extent import examples
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 from rules import written
@@ -95,6 +95,7 @@ FLAT = sorted(SHAPES.keys() - {"key", "tuple", "JSON in text", "fenced", "cut"})
 
 @settings(deadline=None, max_examples=examples(150))
 @given(st.booleans(), st.lists(st.sampled_from(FLAT), max_size=4))
+@example(True, ["JSON", "bytes"])
 def test_a_failure_is_read_alike_in_any_shape(failed: bool, nest: list[str]) -> None:
     text = " Error: no such file" if failed else "no such error"
     assert says_failed(shaped(text, nest)) is failed

@@ -109,6 +109,8 @@ def _parts(value: Any, keys: bool) -> Iterable[Any] | None:
     if isinstance(value, str):
         read = json_of(value)
         return None if read is None else (read,)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return (bytes(value).decode(errors="backslashreplace"),)
     if isinstance(value, Pairs):
         return _members(value.pairs, keys)
     if isinstance(value, Mapping):
@@ -161,8 +163,6 @@ def _printed(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()  # as in JSON
     try:
-        if isinstance(value, (bytes, bytearray, memoryview)):
-            return bytes(value).decode(errors="backslashreplace")
         return str(value)
     except Exception:  # whatever an object raises where it is asked what it is
         return f"a {type(value).__name__} that is no text"
