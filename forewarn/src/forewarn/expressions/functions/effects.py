@@ -107,7 +107,7 @@ VERBS = set_of(
 """Verbs that name a step to take where one stands in a field of its own."""
 
 DELEGATES = re.compile(
-    r"(?i)\b(instructions?|to-?do|requests?|accordingly|follow|tasks? (i have|on|in|from)"
+    r"(?i)\b(instructions?|to-?do|requests?|accordingly|follow(?!-)|tasks? (i have|on|in|from)"
     r"|actions? (specified|listed|described|in)|do (all|the things|what)|fulfil\w*"
     r"|as (described|instructed|asked)|steps|anweisung\w*|aufgaben)\b"
 )
@@ -134,7 +134,7 @@ def effects_of(tool: str) -> tuple[str, ...]:
 
 def stem(word: str) -> str:
     """Return a word without the commonest endings of English."""
-    for ending in ("ings", "ing", "ies", "ied", "es", "ed", "s", "e"):
+    for ending in ("ings", "ing", "ies", "ied", "es", "ed", "s", "e", "y"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)]
     return word

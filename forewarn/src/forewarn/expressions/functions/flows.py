@@ -8,11 +8,9 @@ user's task has no word for; a text speaks of that very tool.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
-from itertools import chain
-from threading import Lock
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
 from forewarn.expressions.functions.effects import (
@@ -27,15 +25,22 @@ from forewarn.expressions.functions.effects import (
     set_of,
     stem,
 )
+from forewarn.expressions.functions.readings import (
+    INNER,
+    SPELLED,
+    Reading,
+    Sentence,
+    is_running,
+    read,
+    stands,
+    stems_of,
+)
 from forewarn.expressions.functions.registry import Function, register
 from forewarn.expressions.functions.texts import list_of_texts, values_in
 from forewarn.expressions.values import NAN, Notes, is_unknown
 
 MAX_FOLLOWED = 1_000_000
 """Characters of results that one call of `unsolicited` looks through at most."""
-
-MAX_REMEMBERED = 2_000_000
-"""Characters of results whose sentences are remembered, of all runs of a process together."""
 
 LONGEST_VALUE = 200
 """Characters of an argument that is looked for as a whole."""
@@ -46,19 +51,7 @@ LEAST_TOPIC = 2
 BESIDE = 200
 """Characters before and after a value in which the name of a step makes it one of that step."""
 
-_MARKS = re.compile(
-    # Only a long line goes on in the next: results that are JSON have a line for each field.
-    r"""(?:\\?\n|\\n)\s*(?:\\?\n|\\n)|(?<![^\n]{40})\n|(?:\n|\\n)(?!\s*["'(]*[a-z])|(?:\n|\\n)(?=\s*\w+:)"""
-    r"""|(?<=[.!?;])\s+|['"]\s*[,:}\])]+\s*|[{\[](?=\s*["'{\[\d])|\(\s*['"]|,\s*['"]|:\s*['"]"""
-)
-_STOP = set_of(
-    "the this that these those she they you your his her our their him them who which what when "
-    "where why how there here and but for from into off with without within about over under "
-    "before after during until since than then some any not all each every both either are was "
-    "were been being has had have having does did done doing will would can could should must may "
-    "might yes please also just only more most other another such new first last next one two make "
-    "sure get give need want know like use using tell find look check user name"
-)
+_REPORT = re.compile(r"\b(?:has|have) been\b|\bsuccessful")
 _GENERIC = READS - {"download", "verify"} | set_of(
     "all by name id info information details data manager manage current day user most recent in "
     "to of for from access account the"
@@ -68,16 +61,12 @@ _SINKS = re.compile(
     r"|numbers?|participants|attendees|users?|url|link|website|channel|\w+_ids?|ids?|username"
     r"|password|path|repo\w*|command|cmd|script)([._-]|$)"
 )
-_EVERYWHERE = frozenset(
-    {"browse", "log in"}
-)  # pages, links and accounts are spoken of in all texts
+_EVERYWHERE = frozenset({"browse", "log in"})  # all texts speak of pages, links and accounts
 _SIGNS = re.compile(r"[^a-z0-9]+")
 _FIELDS = re.compile(r"[\"':,{}\[\]\n]+")
 _END_OF_OBJECT = re.compile(r"}|\n\s*\n")
 _LITTLE = re.compile(r"[\d.,]{1,3}|true|false|null|none")
-_SPELLED = re.compile(r"[\s([{<]+(?:at|dot|punkt)[\s)\]}>]+|[^a-z0-9]+")
 _ADDRESS = re.compile(r"\S@\S|^(https?://|www\.)")
-_INNER = re.compile(r"[\W_]+")
 _WEB = re.compile(r"(?i)(https?://|www\.)|[a-z][\w-]*(\.[\w-]+)*\.[a-z]{2,}(/\S*)?$")
 _FILE = re.compile(
     r"(?i)^[\w.-]+\.(txt|md|docx?|xlsx?|pptx?|pdf|csv|json|ya?ml|xml|py|js|ts|sh|c|h|log|png|jpe?g"
@@ -86,44 +75,6 @@ _FILE = re.compile(
 _ACCOUNT = re.compile(r"[A-Z]{2}\d\w{6,}$")
 _NAMING = re.compile(r"[.@/:#]")
 _SCHEME = re.compile(r"^(?:https?://)?(?:www\.)?|/+$")
-
-
-class Sentence:
-    """A sentence of running text, or a field: in small letters, with stems of its words."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    @cached_property
-    def listed(self) -> list[str]:
-        """Return its words in order."""
-        return WORD.findall(self.text)
-
-    @cached_property
-    def stems(self) -> frozenset[str]:
-        """Return the stems of its words that mean something."""
-        return _stems(self.listed)
-
-
-class Reading:
-    """A result of a tool in small letters; what is not asked for is not computed."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text.lower()
-        self._lines = text
-        self.words = frozenset(WORD.findall(self.text))
-        self.stems = _stems(self.words)
-
-    @cached_property
-    def bare(self) -> str:
-        """Return its letters and digits alone, in which a spelled address is found."""
-        return _SPELLED.sub("", self.text)
-
-    @cached_property
-    def sentences(self) -> list[Sentence]:
-        """Return its sentences and fields."""
-        parts = _MARKS.split(self._lines)  # capital letters tell where a line is no sentence
-        return [Sentence(part.lower()) for part in parts if part.strip()]
 
 
 class Task(NamedTuple):
@@ -136,6 +87,19 @@ class Task(NamedTuple):
     effects: frozenset[str]
     kinds: frozenset[str]
     delegates: bool
+
+
+class _Made(NamedTuple):
+    """Calls that were made: names of tools, and arguments."""
+
+    tools: Sequence[str]
+    past: Sequence[str]
+
+    def was_sent_for(self, source: int, task: Task) -> bool:
+        """Tell whether the user named what a call was about: its tool, or an argument."""
+        if source < len(self.tools) and _topic_of(self.tools[source]) & task.stems:
+            return True
+        return source < len(self.past) and bool(read(self.past[source]).stems & task.stems)
 
 
 class Found(NamedTuple):
@@ -152,58 +116,18 @@ Flows = Mapping[tuple[str, str], Sequence[Found]]
 _ACTIONS = frozenset().union(*STEMS_OF_TEXTS.values())
 
 
-def _stems(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(chain.from_iterable(map(_stems_of, words)))
-
-
-@lru_cache(65_536)
-def _stems_of(word: str) -> tuple[str, ...]:
-    parts = (word, *_INNER.split(word)) if _INNER.search(word) else (word,)
-    return tuple(stem(part) for part in parts if len(part) > 2 and part not in _STOP)
-
-
-class _Readings:
-    """The readings of the texts that came last; results come again at each step of a run."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._known: OrderedDict[str, Reading] = OrderedDict()
-        self._characters = 0
-        self._lock = Lock()
-
-    def read(self, text: str) -> Reading:
-        """Return the reading of a text."""
-        with self._lock:
-            known = self._known.get(text)
-            if known is not None:
-                self._known.move_to_end(text)
-                return known
-        reading = Reading(text)
-        with self._lock:
-            if text not in self._known:
-                self._known[text] = reading
-                self._characters += len(text)
-            while self._characters > self._most:
-                oldest, _ = self._known.popitem(last=False)
-                self._characters -= len(oldest)
-        return reading
-
-
-read = _Readings(MAX_REMEMBERED).read
-
-
 @lru_cache(128)
 def read_task(text: str) -> Task:
     """Return what a user's task names."""
     low = text.lower()
     words = frozenset(WORD.findall(low))
     plain = (word for word in words if not _NAMING.search(word))  # a file's name asks for nothing
-    parts = {stem(part) for word in plain for part in (word, *_INNER.split(word))}
-    stems = _stems(words)
+    parts = {stem(part) for word in plain for part in (word, *INNER.split(word))}
+    stems = stems_of(words)
     kinds = frozenset(filter(None, map(_kind, WORD.findall(text))))
     return Task(
         low,
-        _SPELLED.sub("", low),
+        SPELLED.sub("", low),
         stems,
         stems - _ACTIONS,
         asked_in(frozenset(parts)),
@@ -275,7 +199,8 @@ def _unsolicited(
     done = effects_of(tool) if declared is None else tuple(declared)
     values = _values(given[0], given[1], done)
     call = Call(tool, words - asked.stems - used, words & asked.stems, done, values)
-    found = _grounds(call, asked, [read(text) for text in texts], given[3] or ())
+    made = _Made(given[2] or (), given[3] or ())
+    found = _grounds(call, asked, [read(text) for text in texts], made)
     if not found and len(held) < len(outputs):
         return notes.unknown("a result that unsolicited() looks through was cut, or left out")
     return found
@@ -303,11 +228,11 @@ def _values(names: Any, arguments: Any, effects: Sequence[str]) -> list[tuple[st
     return found
 
 
-def _grounds(call: Call, task: Task, readings: Sequence[Reading], past: Sequence[str]) -> list[str]:
+def _grounds(call: Call, task: Task, readings: Sequence[Reading], made: _Made) -> list[str]:
     flows = {
         (name, value): places
         for name, value in call.values
-        if (places := _running(call, value, task, readings, past))
+        if (places := _running(call, value, task, readings, made))
     }
     if not call.effects:
         return ["reading"] if _is_foreign_reading(call, task, flows, readings) else []
@@ -315,7 +240,7 @@ def _grounds(call: Call, task: Task, readings: Sequence[Reading], past: Sequence
     if not asked and not task.delegates:
         return ["effect"] if _is_foreign_effect(call, task, flows, readings) else []
     strange = any(
-        _is_strange(call, name, value, task, found, past) for (name, value), found in flows.items()
+        _is_strange(call, name, value, task, found, made) for (name, value), found in flows.items()
     )
     return ["value"] if strange else []
 
@@ -346,77 +271,65 @@ def _topic(task: Task, found: Sequence[Found]) -> int:
 
 
 def _is_strange(
-    call: Call, name: str, value: str, task: Task, found: Sequence[Found], past: Sequence[str]
+    call: Call, name: str, value: str, task: Task, found: Sequence[Found], made: _Made
 ) -> bool:
     """Tell whether whom or what a call is about comes from text that is not about the task."""
-    own = _stems(frozenset(WORD.findall(value.lower())))
+    own = stems_of(frozenset(WORD.findall(value.lower())))
     if not _SINKS.search(name) or not (_kind(value) or re.search(r"\d", value)):
         return False
     if max(len((place.sentence.stems - own) & task.topic) for place in found) >= LEAST_TOPIC:
         return False
     if "pay" in call.effects or _kind(value) in task.kinds:
         return True  # the user has named whom; or it is too dear to be taken from a text
-    named = (read(past[place.source]).stems for place in found if place.source < len(past))
-    return not any(stems & task.stems for stems in named)
+    reads = call.effects == ("browse",)  # tells a server of the visit, no more
+    return not any(
+        (reads or (place.sentence.stems | own) & task.topic)
+        and made.was_sent_for(place.source, task)
+        for place in found
+    )
 
 
 def _running(
-    call: Call, value: str, task: Task, readings: Sequence[Reading], past: Sequence[str] = ()
+    call: Call, value: str, task: Task, readings: Sequence[Reading], made: _Made
 ) -> list[Found]:
     """Return where a value stands, if it stands in running text alone and the task has it not."""
     wanted = _SCHEME.sub("", value.strip().lower())
-    if len(wanted) < 2 or _stands(wanted, task.text) or _LITTLE.fullmatch(wanted):
+    if len(wanted) < 2 or stands(wanted, task.text) or _LITTLE.fullmatch(wanted):
         return []
-    bare = _SPELLED.sub("", wanted)
+    bare = SPELLED.sub("", wanted)
     spelled = len(bare) >= 8 and (bool(_kind(value)) or any(sign.isdigit() for sign in bare))
     if spelled and bare in task.bare:
         return []
     found: list[Found] = []
+    led = call.effects and not task.delegates
     for source, reading in enumerate(readings):
         if wanted in reading.text:
             for sentence in reading.sentences:
-                if wanted in sentence.text and _stands(wanted, sentence.text):
+                if wanted in sentence.text and stands(wanted, sentence.text):
                     if not (
-                        _is_running(wanted, sentence)
+                        is_running(wanted, sentence)
                         or _is_step(call, wanted, reading.text)
-                        or (call.effects and _is_led_to(source, task, readings, past))
+                        or (led and _is_led_to(source, task, readings, made))
                     ):
                         return []
                     found.append(Found(source, sentence))
         elif spelled and bare in reading.bare:
             found += [
-                Found(source, s) for s in reading.sentences if bare in _SPELLED.sub("", s.text)
+                Found(source, s) for s in reading.sentences if bare in SPELLED.sub("", s.text)
             ]
     return found
 
 
-def _is_led_to(source: int, task: Task, readings: Sequence[Reading], past: Sequence[str]) -> bool:
+def _is_led_to(source: int, task: Task, readings: Sequence[Reading], made: _Made) -> bool:
     """Tell whether a result came from a call that was about something in running text."""
-    if source >= len(past) or read(past[source]).stems & task.stems:
+    if source >= len(made.past) or read(made.past[source]).stems & task.stems:
         return False
-    call = Call("", frozenset(), frozenset(), (), [])
-    before = readings[:source]
-    return any(_running(call, value, task, before) for value in values_in(past[source]))
-
-
-def _stands(wanted: str, text: str) -> bool:
-    """Tell whether a value stands in a text with no letter or digit beside it."""
-    at = text.find(wanted)
-    while at >= 0:
-        end = at + len(wanted)
-        if not (at and text[at - 1].isalnum()) and not (end < len(text) and text[end].isalnum()):
-            return True
-        at = text.find(wanted, at + 1)
-    return False
-
-
-def _is_running(wanted: str, sentence: Sentence) -> bool:
-    """Tell whether a sentence says something with a value, and is no field ``name: value``."""
-    rest = len(sentence.listed) - len(WORD.findall(wanted))
-    if rest >= 3:
-        return True
-    before = sentence.text.partition(wanted)[0].rstrip("\"' ")
-    return rest >= 1 and not before.endswith(":")
+    tool = made.tools[source] if source < len(made.tools) else ""
+    call = Call(tool, frozenset(), frozenset(), (), [])
+    return any(
+        _running(call, value, task, readings[:source], made)
+        for value in values_in(made.past[source])
+    )
 
 
 def _is_step(call: Call, wanted: str, text: str) -> bool:
@@ -429,7 +342,7 @@ def _is_step(call: Call, wanted: str, text: str) -> bool:
             return True
         fields = (WORD.findall(field) for field in _FIELDS.split(part))
         few = chain.from_iterable(words for words in fields if len(words) <= 2)
-        if any(part in VERBS and stem(part) in call.doing for w in few for part in _INNER.split(w)):
+        if any(part in VERBS and stem(part) in call.doing for w in few for part in INNER.split(w)):
             return True
         at = text.find(wanted, at + 1)
     return False
@@ -438,24 +351,30 @@ def _is_step(call: Call, wanted: str, text: str) -> bool:
 def _spoken(call: Call, task: Task, readings: Sequence[Reading]) -> str:
     """Return whether a sentence of the results speaks of the tool: "yes", or with an address."""
     best = ""
-    for sentence in _speaking(call.new, call.doing, readings):
-        if sentence.stems & call.new and any(
-            _ADDRESS.search(word) and word not in task.text for word in sentence.listed
+    for sentence, after in _speaking(call, readings):
+        if _names(call, sentence) and any(
+            _ADDRESS.search(word) and word not in task.text
+            for word in chain(sentence.listed, after.listed)
         ):
             return "sent"
         best = "yes"
     return best
 
 
-def _speaking(
-    new: frozenset[str], doing: frozenset[str], readings: Sequence[Reading]
-) -> Iterator[Sentence]:
-    wanted = new | doing
+def _names(call: Call, sentence: Sentence) -> bool:
+    """Tell whether a sentence has a word of a tool's name that is new, or the name as a whole."""
+    return not call.new.isdisjoint(sentence.stems) or call.tool.lower() in sentence.text
+
+
+def _speaking(call: Call, readings: Sequence[Reading]) -> Iterator[tuple[Sentence, Sentence]]:
+    """Yield sentences that speak of a tool, or of what it does, each with the one after it."""
+    wanted = call.new | call.doing | {stem(call.tool.lower())}
     for reading in readings:
         if not wanted.isdisjoint(reading.stems):
-            for sentence in reading.sentences:
-                if len(sentence.listed) >= 4 and not wanted.isdisjoint(sentence.stems):
-                    yield sentence
+            for sentence, after in zip_longest(reading.sentences, reading.sentences[1:]):
+                speaks = len(sentence.listed) >= 4 and not wanted.isdisjoint(sentence.stems)
+                if speaks and not _REPORT.search(sentence.text):
+                    yield sentence, after or sentence
 
 
 register(
