@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_guard import Guard, GuardedRun
-from forewarn.expressions.functions import flows
+from forewarn.expressions.functions.readings import ReadingStore
 
 READY = Path(__file__).parents[2] / "config" / "guard" / "ready.yaml"
 
@@ -60,7 +60,7 @@ def test_what_a_long_run_keeps_is_bounded(guard: Guard) -> None:
 
 
 def test_readings_of_results_are_forgotten_beyond_a_number_of_characters() -> None:
-    readings = flows._Readings(1_000)
+    readings = ReadingStore(1_000)
     first = readings.read("a" * 400)
     assert readings.read("a" * 400) is first
     readings.read("b" * 400)

@@ -112,7 +112,7 @@ def _parts_of(word: str) -> tuple[str, ...]:
     return tuple(stem(part) for part in parts if len(part) > 2 and part not in _STOP)
 
 
-class _Readings:
+class ReadingStore:
     """The readings of the texts that came last; results come again at each step of a run."""
 
     def __init__(self, most: int) -> None:
@@ -139,4 +139,4 @@ class _Readings:
         return reading
 
 
-read = _Readings(MAX_REMEMBERED).read
+read = ReadingStore(MAX_REMEMBERED).read
