@@ -220,7 +220,12 @@ def test_the_cost_of_the_guard_is_measured(tmp_path: Path) -> None:
 
 @pytest.mark.clocked
 @pytest.mark.parametrize(
-    "words", ["benchmarks.extraction --turns 1", "benchmarks.fleet --shards 9 --turns 1"]
+    "words",
+    [
+        "benchmarks.extraction --turns 1",
+        "benchmarks.fleet --shards 9 --turns 1",
+        "benchmarks.growth --most 100 --picture growth.svg",
+    ],
 )
 def test_a_benchmark_measures(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
