@@ -171,8 +171,8 @@ def test_states_that_are_not_markov_are_named_with_what_to_do(
     trace, config = blinker(tmp_path)
     arguments = ["learn", trace, "-c", config, "-o", tmp_path / "m.json"]
     text = forewarn(*arguments, "--assess").out
-    assert text.startswith("enough to try, not to trust: ")
-    assert "; 2 states are not Markov (--assess)\n" in text
+    assert text.startswith("too few data for the guarantee: ")
+    assert "; 2 states are not Markov\n" in text
     assert "in 2 of 2 states the next state depends on the one before" in text
     assert "add a predicate that separates the cases, or set `history: 2`" in text
     found = json.loads(forewarn(*arguments, "--json").out)["markov"]
@@ -202,7 +202,9 @@ def test_a_chain_that_is_markov_passes(forewarn: Run, tmp_path: Path) -> None:
     assert "Markov test: passed in all 2 states" in text
     easy = ["--per-transition", "--epsilon", "0.2"]
     text = forewarn("learn", trace, "-c", config, "-o", tmp_path / "m.json", *easy).out
-    assert text.startswith("enough: every state has the visits that were asked for\n")
+    assert text.startswith("enough for the guarantee: every state has the visits that were asked")
+        "enough for the guarantee: every state has the visits that were asked for\n"
+    )
 
 
 def contact_risk(model: CountModel, smoothing: Smoothing) -> np.ndarray[Any, Any]:
@@ -252,18 +254,17 @@ def test_assess_prints_all_of_it(forewarn: Run, corridor_run: Any, tmp_path: Pat
         assert "bits from before" in long
 
 
-def test_the_first_line_says_what_the_data_are_good_for(
-    forewarn: Run, corridor_run: Any, tmp_path: Path
-) -> None:
+def test_a_guarantee_is_told_on_request(forewarn: Run, corridor_run: Any, tmp_path: Path) -> None:
     arguments = ["learn", *corridor_run.recordings[:2], "-c", corridor_run.config, "-o",
                  tmp_path / "m.json"]  # fmt: skip
-    first = forewarn(*arguments).out.splitlines()[0]
+    assert "for the guarantee" not in forewarn(*arguments).out
+    first = forewarn(*arguments, "--assess").out.splitlines()[0]
     document = json.loads(forewarn(*arguments, "--json").out)
-    assert f"{document['verdict']} (--assess)" == first
+    assert document["guarantee"] == first
     model = load_model(tmp_path / "m.json")
     live = ~model.terminal
     covered = int((coverage(model).covered & live).sum())
-    assert first.startswith("enough to try, not to trust: ")
+    assert first.startswith("too few data for the guarantee: ")
     assert f"{covered} of {int(live.sum())} states ha" in first
 
 

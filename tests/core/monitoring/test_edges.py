@@ -355,3 +355,21 @@ def test_the_stronger_of_two_actions_wins_whatever_the_risk(milder: str, stronge
     chains = [(Answer(stronger, 1.0),), (Answer(milder, 1.0),)]
     assert ask(rows, chains).action == stronger
     assert ask(rows[::-1], chains[::-1]).property == "a"
+
+
+@pytest.mark.parametrize(
+    ("rest", "default"),
+    [
+        ("actuators: {}", "warn"),
+        ("actuators: {}\nmode: observe", "warn"),
+        ("actuators: {}\nmode: act", "act"),
+        ("actuators: {nav2: {}}", "act"),
+    ],
+)
+def test_only_a_monitor_that_cannot_act_lets_an_unknown_state_pass(rest: str, default: str) -> None:
+    spec = parse_spec(parse_document(SPEC.format("{}").replace("actuators: {}", rest)))
+    found = {name: section.out_of_model for name, section in spec.properties.items()}
+    others = {"warns": "warn", "ignores": "ignore"}
+    assert found == {"acts": default, "default": default, **others}
+    again = spec.with_thresholds("ignores", {"hold": 3.0})
+    assert again.properties["default"].out_of_model == default

@@ -17,6 +17,7 @@ from forewarn.assessment.events import Outcome, find_events
 from forewarn.assessment.lanes import OFF, ON, UNKNOWN, Lanes
 from forewarn.assessment.replay import FLATTERS, RecordedRun, Replaying, replay
 from forewarn.assessment.results import scores
+from forewarn.assessment.verdict import time_in_alert, verdict
 from forewarn.models.counts import CountModel
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.step import Monitor
@@ -24,13 +25,17 @@ from forewarn.recordings.registry import open_recording
 from forewarn.reports.html import render
 from forewarn.reports.states import in_words
 from forewarn.reports.timeline import used
-from forewarn.reports.verdict import time_in_alert, verdict, worst_moments
+from forewarn.reports.verdict import verdict_line, worst_moments
 
 Learned = tuple[Monitor, CountModel]
 
 
+def line(monitor: Monitor, runs: list[RecordedRun]) -> str:
+    return verdict_line(verdict(monitor, runs, scores(monitor, runs)))
+
+
 def sentence(monitor: Monitor, runs: list[RecordedRun]) -> str:
-    return re.sub(r"<[^>]+>", "", verdict(monitor, runs, scores(monitor, runs)))
+    return re.sub(r"<[^>]+>", "", line(monitor, runs))
 
 
 def with_levels(run: RecordedRun, level: Callable[[Any], Any]) -> RecordedRun:
@@ -66,7 +71,7 @@ def test_figures_on_what_was_learned_from_are_called_flattering(
     assert (
         told == f"{plain[:-1]}; the model was learned from this very recording, which flatters it."
     )
-    assert good not in verdict(learned[0], [seen], scores(learned[0], [seen]))
+    assert good not in line(learned[0], [seen])
     both = [seen, replayed]
     assert "learned from 1 of the 2 recordings, which flatters it." in sentence(learned[0], both)
     assert "learned from these very recordings," in sentence(learned[0], [seen, seen])
@@ -80,13 +85,13 @@ def test_a_monitor_that_never_alarms_has_missed_them_all(
     told = sentence(learned[0], [quiet])
     assert f"All {count} violations were missed, there was no alert" in told
     assert "0 % of the time" in told
-    assert 'class="verdict bad"' in verdict(learned[0], [quiet], scores(learned[0], [quiet]))
+    assert 'class="verdict bad"' in line(learned[0], [quiet])
 
 
 def test_a_monitor_that_always_alarms_is_told_so(learned: Learned, replayed: RecordedRun) -> None:
     loud = with_levels(replayed, lambda track: np.full_like(track.level, Level.ACT))
     told = sentence(learned[0], [loud])
-    assert "100 % of the time" in told
+    assert "100.0 % of the time" in told
     assert told.endswith("who alarms most of the time foresees everything.")
 
 

@@ -18,8 +18,6 @@ from forewarn.models.counts import CountModel
 from forewarn.models.estimation import estimate_chain
 from forewarn.signals.clock import horizon_ticks
 
-TO_TRY = "enough to try, not to trust"
-
 
 @dataclass(frozen=True)
 class Requirement:
@@ -105,10 +103,8 @@ def verdict(
     tests: Sequence[MarkovTest],
     choices: Mapping[str, Sequence[EstimatorRisk]],
 ) -> str:
-    """Return in one line what the data are good for, and what speaks against more."""
-    reasons = []
-    if never := [name for name, risks in choices.items() if risks[0].mean == 0]:
-        reasons.append(f"nothing that leads to a violation of {', '.join(never)} was seen")
+    """Return in one line whether the data are enough for a guarantee, and what is missing."""
+    reasons = list(filter(None, [never_led_to(choices)]))
     live = ~model.terminal
     enough, all_states = int((found.transitions.covered & live).sum()), int(live.sum())
     if found.share < 1:
@@ -117,8 +113,14 @@ def verdict(
     if failed := sum(test.violated for test in tests):
         reasons.append(f"{plural(failed, 'state')} {'is' if failed == 1 else 'are'} not Markov")
     if not reasons:
-        return "enough: every state has the visits that were asked for"
-    return f"{TO_TRY}: {'; '.join(reasons)}"
+        return "enough for the guarantee: every state has the visits that were asked for"
+    return f"too few data for the guarantee: {'; '.join(reasons)}"
+
+
+def never_led_to(choices: Mapping[str, Sequence[EstimatorRisk]]) -> str:
+    """Return which properties have no risk in any state; empty if all have."""
+    never = [name for name, risks in choices.items() if risks[0].mean == 0]
+    return f"nothing that leads to a violation of {', '.join(never)} was seen" if never else ""
 
 
 def dependence(triples: Counter[tuple[int, int, int]]) -> list[MarkovTest]:

@@ -11,7 +11,13 @@ from typing import Any
 
 from forewarn.assessment.calibration import Fitted
 from forewarn.assessment.modelling import LearnedModel, learn_model
-from forewarn.assessment.sufficiency import TO_TRY, Requirement, dependence, estimators, verdict
+from forewarn.assessment.sufficiency import (
+    Requirement,
+    dependence,
+    estimators,
+    never_led_to,
+    verdict,
+)
 from forewarn.cli.assessment import (
     LISTED,
     RequirementOptions,
@@ -59,9 +65,9 @@ MANY = 20
 """Recordings from which on studies found learned scores ahead of the chain."""
 
 DESCRIPTION = """\
-Learn a model: count the transitions between the states of consecutive ticks of recordings. The
-first line says what the data are good for, and --assess why. With --epsilon or --delta, no more
-recordings are read once the states have been visited often enough. Learned scores are fitted
+Learn a model: count the transitions between the states of consecutive ticks of recordings. What
+it foresees, `replay` of other recordings tells; what a guarantee would take, --assess. With
+--epsilon or --delta, no more recordings are read once they give it. Learned scores are fitted
 first, by scikit-learn. With --calibrate, risks are then mapped to the frequencies that other
 recordings show. With --group-by, each group has a model of its own as well, which borrows from
 the others as much as predicts best; states in which groups differ are named."""
@@ -95,9 +101,7 @@ class Options(RequirementOptions, CalibrationOptions, PartOptions):
     store: Path | None = store_option()
     group_by: str | None = group_by_option("learn a model for each group of recordings, too")
     group_source: str | None = group_source_option()
-    assess: bool = option(
-        "print all of coverage, Markov test and estimators, not only the first line"
-    )
+    assess: bool = option("print what a guarantee would take: coverage, Markov test and estimators")
     allow_missing: bool = allow_missing_option()
 
 
@@ -206,7 +210,10 @@ def _report(
     tests = dependence(counted.triples)
     choices = estimators(compiled, model)
     judged = verdict(model, found, tests, choices)
-    output.say(f"{judged} (--assess)" if judged.startswith(TO_TRY) else judged)
+    if options.assess or _asked(options):
+        output.say(judged)
+    elif never := never_led_to(choices):
+        output.say(f"{never}: they have no risk")
     _print_recordings(counted.reports, clock, output)
     for line in learned.warnings:
         output.warn(line)
@@ -229,7 +236,7 @@ def _report(
             "model": options.output,
             "states": model.size,
             "transitions": transitions,
-            "verdict": judged,
+            "guarantee": judged,
             "recordings": [_record(report) for report in counted.reports],
             "unread": counted.unread,
             "left_out": left_out,

@@ -16,6 +16,7 @@ from forewarn.assessment.results import (
     scores,
     state_name,
 )
+from forewarn.assessment.verdict import verdict
 from forewarn.cli.common import lasting, share
 from forewarn.cli.output import Output
 from forewarn.monitoring.step import Monitor
@@ -32,6 +33,11 @@ def print_runs(monitor: Monitor, runs: Sequence[RecordedRun], output: Output) ->
         _print_events(monitor, run, output, title=run.name if len(runs) > 1 else "")
     found = scores(monitor, runs), calibrations(monitor, runs), raw_calibrations(monitor, runs)
     _print_scores(*found, monitor.clock, output)
+    judged = verdict(monitor, runs, found[0])
+    hours = max((score.hours for score in found[0]), default=0.0)
+    kept_back = " (not learned from)" if judged.kept_back else ""
+    watched = f"{monitor.clock.span(hours * 3600)} watched{kept_back}"
+    output.say(f"{watched}: {judged.text[0].lower()}{judged.text[1:]}")
     texts = [
         f"{name} {area:.3f}"
         for name, area in zip(monitor.spec.properties, areas(monitor, runs), strict=True)
@@ -145,8 +151,6 @@ def _print_scores(
         *((">chain's Brier", ">chain's ECE") if mended else ()),
     )
     output.table(columns, rows)
-    hours = max((score.hours for score in found), default=0.0)
-    output.say(f"{clock.span(hours * 3600)} watched")
 
 
 def agreement(found: Calibration | None) -> tuple[str, str]:

@@ -170,6 +170,18 @@ class MonitorSpec(Section):
             return {**data, "rate": "steps"}
         return data
 
+    @model_validator(mode="after")
+    def _observers_warn(self) -> MonitorSpec:
+        """Let a file without a gate, which what is unknown must not pass, only warn of it."""
+        if self.mode == "observe" and not self.actuators.model_fields_set and not self.guards:
+            self.__dict__["properties"] = {
+                name: section
+                if "out_of_model" in section.model_fields_set
+                else section.model_copy(update={"out_of_model": "warn"})
+                for name, section in self.properties.items()
+            }
+        return self
+
     @property
     def episode_key(self) -> str | None:
         """Return the key that names the run of a trace's line, None where none does."""

@@ -209,7 +209,8 @@ class PropertySpec(Section):
     on_unknown : str
         What becomes of a call or goal of which it is not known whether it breaks the rule.
     out_of_model : str
-        What a state unknown to the model asks for.
+        What a state unknown to the model asks for. Where not given, a file that only observes
+        (no ``mode: act``, actuator or guard) warns.
     out_of_model_timeout : float
         Seconds after which such a state asks for less: a limit of ``out_of_model_speed`` where an
         actuator can limit the speed, else a warning.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forewarn.assessment.modelling import learn_model
-from forewarn.assessment.sufficiency import Requirement, dependence, estimators, verdict
+from forewarn.assessment.sufficiency import estimators, never_led_to
 from forewarn.errors import InputError
 from forewarn.files.remote import address
 from forewarn.learning.executors import local
@@ -28,19 +28,16 @@ class Learned:
     ----------
     model : CountModel
         The counts of transitions. This attribute is internal.
-    verdict : str
-        One line: whether there are enough recordings for the model to be trusted.
     remarks : tuple of str
-        What was left out of the counts, and why.
+        What was left out of the counts, and which properties have no risk.
     """
 
     model: CountModel
-    verdict: str
     remarks: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """Return the size of the model, and what it is good for."""
-        return f"Learned({self.states} states, {self.transitions} transitions: {self.verdict})"
+        """Return the size of the model."""
+        return f"Learned({self.states} states, {self.transitions} transitions)"
 
     @property
     def states(self) -> int:
@@ -91,7 +88,7 @@ def learn(
     Returns
     -------
     Learned
-        The model, with a verdict on the amount of data.
+        The model, and what was left out.
 
     Raises
     ------
@@ -105,13 +102,8 @@ def learn(
         executor=local(jobs) if jobs else None,
         allow_missing=allow_missing,
     )
-    summary = verdict(
-        found.model,
-        Requirement.of(None, None, found.compiled, False).judge(found.model),
-        dependence(found.counted.triples),
-        estimators(found.compiled, found.model),
-    )
-    return Learned(found.model, summary, (*found.notes, *found.warnings))
+    never = never_led_to(estimators(found.compiled, found.model))
+    return Learned(found.model, (*found.notes, *found.warnings, *filter(None, [never])))
 
 
 def paths_of(recordings: Recordings) -> list[Path]:

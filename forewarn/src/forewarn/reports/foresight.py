@@ -12,6 +12,7 @@ from forewarn.assessment.episodes import AlertRule, ScoredRun, scored_run
 from forewarn.assessment.events import LeadTimes, Score
 from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.tradeoff import Point, every_threshold, trade_off
+from forewarn.assessment.verdict import ALWAYS
 from forewarn.monitoring.step import Monitor
 from forewarn.reports.figures import percent, rounded
 from forewarn.reports.page import absent, escape, label, plot, section
@@ -20,9 +21,6 @@ from forewarn.signals.clock import Clock
 
 Figure = dict[str, Any]
 MAX_THRESHOLDS = 400
-ALWAYS = 0.25
-"""A threshold that is in alert for a greater share of the time foresees by always alarming."""
-
 CARDS = (
     "A breach counts as one violation until it has cleared. Lead time is the time from the start "
     "of the alert that is on when it happens to the violation, at most the horizon. A false alarm "

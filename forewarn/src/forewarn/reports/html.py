@@ -10,6 +10,7 @@ from forewarn import registry as wings
 from forewarn.assessment.reliability import Calibration
 from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.results import areas, calibrations, remarks_on, scores
+from forewarn.assessment.verdict import verdict
 from forewarn.models.counts import CountModel
 from forewarn.monitoring.step import Monitor
 from forewarn.reports.danger import danger_part
@@ -22,7 +23,7 @@ from forewarn.reports.process import process_part
 from forewarn.reports.reliability import reliability
 from forewarn.reports.states import in_words
 from forewarn.reports.timeline import Timeline, timeline
-from forewarn.reports.verdict import verdict, worst_moments
+from forewarn.reports.verdict import verdict_line, worst_moments
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.states.interface import TREE
 
@@ -127,7 +128,7 @@ def render(
         for identifier, title, _ in parts
         if len(runs) < 12 or not identifier.startswith("run")
     ]
-    body = verdict(monitor, runs, found) + "".join(body for _, _, body in parts)
+    body = verdict_line(verdict(monitor, runs, found)) + "".join(body for _, _, body in parts)
     return page("Forewarn report", _subtitle(monitor, model, runs), links, body)
 
 

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-import numpy as np
-
-from forewarn.assessment.events import Alert, LeadTimes, Outcome, Score, Violation, lead_times
-from forewarn.assessment.replay import FLATTERS, RecordedRun
-from forewarn.errors import plural
-from forewarn.monitoring.policy import Level
+from forewarn.assessment.events import Alert, Outcome, Violation
+from forewarn.assessment.replay import RecordedRun
+from forewarn.assessment.verdict import Verdict
 from forewarn.monitoring.step import Monitor
 from forewarn.reports.event_table import columns_of, event_row
-from forewarn.reports.figures import percent
-from forewarn.reports.foresight import ALWAYS
 from forewarn.reports.page import absent, escape, section, table
 
 LISTED = 8
@@ -24,102 +18,10 @@ WORST = (
 )
 
 
-class Alarm(NamedTuple):
-    """Share of the ticks of some runs with an alert of any property, and their duration."""
-
-    share: float
-    duration: float
-
-
-def verdict(monitor: Monitor, runs: Sequence[RecordedRun], scores: Sequence[Score]) -> str:
-    """Return one sentence on how the monitor did, as HTML."""
-    alarm = time_in_alert(monitor, runs)
-    violations = sum(score.violations for score in scores)
-    missed = sum(score.missed for score in scores)
-    sentence = (
-        f"{_violations(monitor, runs, violations, missed)}, {_false_alarms(scores)}, and "
-        f"{percent(alarm.share)} of the time ({monitor.clock.say(alarm.duration, '.1f')}) was "
-        "spent in alert"
-    )
-    always = alarm.share > ALWAYS
-    if monitor.model is None:
-        sentence = f"{_happened(runs, violations)}; without a model there is no risk to judge"
-    elif not any(score.hours for score in scores):
-        sentence = "Nothing was watched: no rule was active with its inputs known"
-    elif always:
-        sentence += ": who alarms most of the time foresees everything"
-    learned = sum(FLATTERS in run.notes for run in runs)
-    if learned:
-        sentence += f"; the model was learned from {_of(learned, len(runs))}, which flatters it"
-    kind = "bad" if missed or always else "good" if violations and not learned else ""
-    return f'<p class="verdict {kind}" id="verdict">{escape(sentence)}.</p>'
-
-
-def _of(some: int, number: int) -> str:
-    if some < number:
-        return f"{some:,} of the {number:,} recordings"
-    return "this very recording" if number == 1 else "these very recordings"
-
-
-def time_in_alert(monitor: Monitor, runs: Sequence[RecordedRun]) -> Alarm:
-    """Return how long any property was at ACT; two at once count once."""
-    on = [
-        np.any([track.level == Level.ACT for track in run.tracks], axis=0)
-        for run in runs
-        if run.tracks
-    ]
-    ticks = sum(len(each) for each in on)
-    alerted = sum(int(each.sum()) for each in on)
-    return Alarm(alerted / ticks if ticks else 0.0, alerted / monitor.clock.rate)
-
-
-def _violations(monitor: Monitor, runs: Sequence[RecordedRun], count: int, missed: int) -> str:
-    if not count:
-        return _happened(runs, count)
-    leads = lead_times(
-        [
-            violation.lead
-            for run in runs
-            for events in run.events
-            for violation in events.violations
-            if violation.lead is not None
-        ]
-    )
-    seen = count - missed
-    if leads is None:
-        return "The violation was missed" if count == 1 else f"All {count:,} violations were missed"
-    if missed:
-        text = f"{seen:,} of {plural(count, 'violation')} {_was(seen)} foreseen"
-        return f"{text} {_ahead(monitor, leads)}, {missed:,} {_was(missed)} missed"
-    all_of_them = "The violation was" if count == 1 else f"All {count:,} violations were"
-    return f"{all_of_them} foreseen {_ahead(monitor, leads)}"
-
-
-def _was(count: int) -> str:
-    return "was" if count == 1 else "were"
-
-
-def _ahead(monitor: Monitor, leads: LeadTimes) -> str:
-    say = monitor.clock.say
-    if leads.least == leads.greatest:
-        return f"{say(leads.least, '.2f')} ahead"
-    return f"{say(leads.least, '.2f')} to {say(leads.greatest, '.2f')} ahead"
-
-
-def _happened(runs: Sequence[RecordedRun], count: int) -> str:
-    where = "" if len(runs) == 1 else f" in {len(runs):,} recordings"
-    return f"{plural(count, 'violation') if count else 'No violation'} happened{where}"
-
-
-def _false_alarms(scores: Sequence[Score]) -> str:
-    false, alerts = sum(score.false_alarms for score in scores), sum(s.alerts for s in scores)
-    if not alerts:
-        return "there was no alert"
-    if not false:
-        return (
-            f"none of {plural(alerts, 'alert')} was false" if alerts > 1 else "the alert was right"
-        )
-    return f"{false:,} of {plural(alerts, 'alert')} {_was(false)} false"
+def verdict_line(found: Verdict) -> str:
+    """Return the verdict as HTML."""
+    kind = {None: "", False: "bad", True: "good"}[found.good]
+    return f'<p class="verdict {kind}" id="verdict">{escape(found.text)}.</p>'
 
 
 def worst_moments(monitor: Monitor, runs: Sequence[RecordedRun], drawn: int) -> str:

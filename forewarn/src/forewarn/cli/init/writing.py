@@ -347,7 +347,6 @@ def _properties(example: Example, draft: Draft) -> Iterator[str]:
         yield f"    enter: 2                # so many {noun} in a row before an alert begins"
         yield "    exit: 5                 # and before it ends"
         yield f"    hold: 1.0               # {unit} that it lasts at least"
-        yield "    out_of_model: warn      # for a state never seen; act: as above `act`"
         usual = "ASK" if draft.calls else "COMFORTABLE_STOP"
         yield f"    intervention: {rule.intervention or usual}"
         if rule.speed_limit is not None:
