@@ -20,18 +20,18 @@ from pathlib import Path
 from benchmarks._harness import Cell, Table, Target, quantile
 from benchmarks._harness import run as serve
 from benchmarks.core import tick_yaml, walk
-from forewarn.assessment.danger import fit_scores
 from forewarn.assessment.outcome_counts import watch_for
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
-from forewarn.learning.danger_trees import MOST_TREES
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import compile_spec
 from forewarn.monitoring.build import build_without_bounds, with_estimates
 from forewarn.monitoring.session import Session
 from forewarn.monitoring.step import Monitor
-from forewarn.states.danger.fit import Ensemble, lags_of
-from forewarn.states.danger.score import Scoring
+from forewarn.wings.scores.boosted_trees import MOST_TREES
+from forewarn.wings.scores.fit import Ensemble, lags_of
+from forewarn.wings.scores.fitting import fit_scores
+from forewarn.wings.scores.score import Scoring
 
 EVER = 2 * MOST_TREES
 """Trees that a fit has at the most: of all features, and of the present alone.

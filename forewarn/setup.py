@@ -32,8 +32,8 @@ setup(
             **ABI,
         ),
         Extension(
-            "forewarn.states.danger._trees",
-            ["src/forewarn/states/danger/_trees.c"],
+            "forewarn.wings.scores._trees",
+            ["src/forewarn/wings/scores/_trees.c"],
             extra_compile_args=EXACTLY,
             **ABI,
         ),

@@ -18,7 +18,7 @@ END
 "$python" - <<'END'
 from forewarn.expressions.functions import _encounters
 from forewarn.messages import _cdr
-from forewarn.states.danger import _trees
+from forewarn.wings.scores import _trees
 
 with open("drive.jsonl", "w") as file:
     for tick in range(600):

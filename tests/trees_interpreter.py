@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from forewarn.states.danger.fit import Ensemble
+from forewarn.wings.scores.fit import Ensemble
 
 Row = Sequence[float | None]
 

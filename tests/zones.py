@@ -12,10 +12,10 @@ from forewarn.config.fields import Section
 from forewarn.config.file import MonitorSpec
 from forewarn.errors import ModelError
 from forewarn.states.abstraction import Abstraction
-from forewarn.states.danger.fit import LearnedScoreFit
 from forewarn.states.interface import Admission, StateSpace
 from forewarn.states.kinds import KINDS, Kind
 from forewarn.states.predicates.compile import build_abstraction
+from forewarn.wings.scores.fit import LearnedScoreFit
 
 NAMES = ("low", "middle", "high")
 

@@ -22,7 +22,6 @@ WINGS = (
     "forewarn.wings",
     "forewarn.recordings",
     "forewarn.learning",
-    "forewarn.states.danger",
 )
 
 

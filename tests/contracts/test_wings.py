@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from configparser import ConfigParser
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ import forewarn.wings
 from forewarn.cli.main import COMMANDS
 from forewarn.config.fields import Section
 from forewarn.config.file import MonitorSpec
+from forewarn.models.file import load_model, save_model
 from forewarn.registry import TO_MODULE, WINGS, command_module, section_of_wing, state_kind
 from forewarn.states.kinds import Kind
+from tests.wings.scores.test_model_file import fit
 
 ABSENT = """
 import sys
@@ -135,6 +138,18 @@ def test_runs_of_agents_name_the_wing(tmp_path: Path) -> None:
     done = python(ABSENT.format(wing="agents") + MAIN, "info", tmp_path / "runs.jsonl")
     assert done.returncode == 2
     assert "a recording with runs of agents needs the wing agents" in done.stderr
+
+
+def test_learned_scores_in_a_model_file_name_the_wing(folder: Path) -> None:
+    model = folder / "scored.json"
+    words = ["learn", folder / "runs", "-c", folder / "m.yaml", "-o", model, "-q"]
+    assert not python(MAIN, *words).returncode
+    kept = replace(load_model(model), sections={"learned_score": (fit(),)})
+    save_model(kept, model)
+    assert load_model(model).learned_score == (fit(),)
+    done = python(ABSENT.format(wing="scores") + MAIN, "inspect", model)
+    assert done.returncode == 2
+    assert "the key learned_score of the model file needs the wing scores" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from own_environment import NotInstalledError, variables
 from page_commands import Named, named, of_module
 
 from evaluation.harness.command import command
-from forewarn.learning import danger_fit
+from forewarn.wings.scores import score_fit
 from tests.evaluation.test_households import write_logs
 from tests.evaluation.test_ngsim import scene_file
 from tests.evaluation.test_other_data import trial
@@ -102,7 +102,7 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     monkeypatch.setattr(study, "RESAMPLES", 10)
     monkeypatch.setattr(classifiers, "ROUNDS", 8)
-    monkeypatch.setattr(danger_fit, "MOST_TREES", 10)
+    monkeypatch.setattr(score_fit, "MOST_TREES", 10)
     monkeypatch.chdir(tmp_path)
 
 

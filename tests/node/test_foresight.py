@@ -17,7 +17,7 @@ from forewarn.models.counts import CountModel
 from forewarn.models.file import load_model, save_model
 from forewarn.monitoring.build import compile_for, compile_spec, with_estimates
 from forewarn.monitoring.live_session import LiveSession
-from forewarn.states.danger.fit import Ensemble, LearnedScoreFit, lags_of
+from forewarn.wings.scores.fit import Ensemble, LearnedScoreFit, lags_of
 
 pytestmark = pytest.mark.ros
 FIELDS = (

@@ -107,7 +107,7 @@ def test_the_source_distribution_has_what_a_build_needs(sdist: Path) -> None:
         assert about is not None
         text = about.read().decode()
     assert {"LICENSE", "README.md", "setup.py", "package.xml", "src/forewarn/py.typed"} <= names
-    sources = ("messages/_cdr.c", "states/danger/_trees.c", "expressions/functions/_encounters.c")
+    sources = ("messages/_cdr.c", "wings/scores/_trees.c", "expressions/functions/_encounters.c")
     assert {f"src/forewarn/{source}" for source in sources} <= names
     assert "Requires-Python: >=3.10" in text
     for extra in ("learn", "agents", "apollo", "storm"):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 PACKAGE = "forewarn.wings"
 STATE_KINDS = "forewarn.state_kinds"
+MODEL_SECTIONS = "forewarn.model_sections"
 ACTUATORS, ACTUATOR_SECTIONS = "forewarn.actuators", "forewarn.actuator_sections"
 COMMAND_POINTS = "forewarn.commands"
 TO_MODULE = str.maketrans(" -", "__")
@@ -41,6 +42,8 @@ class Wing(NamedTuple):
         Its commands; each is a module of the wing's package ``commands``.
     sections : mapping of str to str
         Its keys of the monitor file, each with the module and the class that check it.
+    model_sections : mapping of str to str
+        Its keys of the model file, each with the module and the `ModelSection` that keeps them.
     state_kinds : mapping of str to str
         Its kinds of states, each with the module and the attribute that has it.
     report : str
@@ -50,6 +53,7 @@ class Wing(NamedTuple):
     purpose: str
     commands: tuple[str, ...] = ()
     sections: Mapping[str, str] = MappingProxyType({})
+    model_sections: Mapping[str, str] = MappingProxyType({})
     state_kinds: Mapping[str, str] = MappingProxyType({})
     report: str = ""
 
@@ -81,6 +85,12 @@ WINGS = MappingProxyType(
             "states that are leaves of a learned tree, and their refinement",
             commands=("learn-states", "refine"),
             state_kinds={"tree": "kind:KIND"},
+        ),
+        "scores": Wing(
+            "signals that are learned: how likely a violation is",
+            sections={"learned_score": "section:LearnedScoreSpec"},
+            model_sections={"learned_score": "model_file:SECTION"},
+            report="report:report_parts",
         ),
         "fleet": Wing(
             "clusters, groups of recordings, and the page about many of them",
@@ -141,6 +151,11 @@ def section_of_wing(key: str) -> Any:
     return _attribute(wing, WINGS[wing].sections[key], f"the section {key}")
 
 
+def wing_keys() -> list[str]:
+    """Return the keys of the monitor file that belong to wings."""
+    return [key for wing in WINGS.values() for key in wing.sections]
+
+
 def state_kinds() -> list[str]:
     """Return the names of the kinds of states of wings."""
     return [name for wing in WINGS.values() for name in wing.state_kinds]
@@ -158,6 +173,20 @@ def state_kind(name: str) -> Any | None:
         if name in found.state_kinds:
             return _attribute(wing, found.state_kinds[name], f"the kind of states {name}")
     return None
+
+
+def model_sections() -> list[str]:
+    """Return the keys of the model file that wings and other packages add."""
+    own = [key for wing in WINGS.values() for key in wing.model_sections]
+    return [*own, *extensions(MODEL_SECTIONS)]
+
+
+def model_section(key: str) -> Any:
+    """Return the `ModelSection` that a wing or another package adds; raises MissingWingError."""
+    for wing, found in WINGS.items():
+        if key in found.model_sections:
+            return _attribute(wing, found.model_sections[key], f"the key {key} of the model file")
+    return extension(MODEL_SECTIONS, key)
 
 
 def report_sections(spec: object) -> Iterator[Any]:

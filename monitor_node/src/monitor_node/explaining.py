@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from forewarn.config.actions import NO_ACTION
 from forewarn.monitoring.composition import risk_facts
-from forewarn.monitoring.danger_reasons import danger_facts
 from forewarn.monitoring.evaluate import advised
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.reasons import Reasons, explain_risk
@@ -82,7 +81,7 @@ def explain(
             [
                 _text(row, monitor.clock),
                 *(f"{fact[0].upper()}{fact[1:]}." for fact in made_of),
-                *(f"{fact}." for fact in danger_facts(abstraction, past, verdict.values)),
+                *(f"{fact}." for fact in abstraction.scores_in_words(past, verdict.values)),
                 *_advice(monitor, verdict, asked),
             ]
         ),

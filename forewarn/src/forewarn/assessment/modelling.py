@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.assessment.censoring import ends_remark
-from forewarn.assessment.danger import fit_scores
 from forewarn.assessment.outcome_counts import PropertyObservers
 from forewarn.assessment.progress import Bar, Bars, overall, unseen
 from forewarn.assessment.results import stale_remark
@@ -21,7 +20,6 @@ from forewarn.assessment.sufficiency import Requirement
 from forewarn.config.file import MonitorSpec
 from forewarn.errors import ModelError, RecordingError, plural
 from forewarn.learning.copies import Copies, refuse_counted_twice
-from forewarn.learning.danger_fit import FittedScore
 from forewarn.learning.executors import Executor, local, processes_for
 from forewarn.learning.folds import groups_in_words
 from forewarn.learning.pipeline import Learned, learn
@@ -35,6 +33,7 @@ from forewarn.monitoring.build import compile_for, with_estimates
 from forewarn.recordings.groups import Grouping
 from forewarn.registry import part
 from forewarn.signals.clock import horizon_ticks
+from forewarn.states import learned_signal
 
 FALSE_DISCOVERY_RATE = 0.05
 """Share of the states that are named because groups differ there, and where they do not."""
@@ -52,7 +51,7 @@ class LearnedModel:
         The model, with the counts of others that it was added to.
     counted : Learned
         What the recordings gave.
-    scored : list of FittedScore
+    scored : list of FittedScore of the wing scores
         The learned scores that were fitted.
     notes, warnings : tuple of str
         What the user should know.
@@ -63,7 +62,7 @@ class LearnedModel:
     compiled: CompiledSpec
     model: CountModel
     counted: Learned
-    scored: list[FittedScore]
+    scored: list[Any]
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
     groups: Any | None = None
@@ -206,7 +205,7 @@ def _with_scores(
     bars: Bars,
     *,
     allow_missing: bool,
-) -> tuple[CompiledSpec, list[FittedScore], tuple[str, ...]]:
+) -> tuple[CompiledSpec, list[Any], tuple[str, ...]]:
     """Return the monitor file with its learned scores, those that were fitted, and notes.
 
     Scores of models that recordings are added to stay, or their counts would mean nothing.
@@ -225,7 +224,7 @@ def _with_scores(
         note = "learned scores stay as they are in the model that is added to"
         return compile_for(spec, others[0]), [], (note,)
     with bars(f"reading {plural(len(recordings), 'recording')} for learned scores") as bar:
-        found, scored = fit_scores(
+        found, scored = learned_signal.wing("fitting").fit_scores(
             compiled,
             recordings,
             executor=executor,

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 from forewarn.cli.common import config_option, hertz_or_steps
-from forewarn.cli.learned_score_output import danger_in_words
 from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
 from forewarn.config.fields import Rate
@@ -68,7 +67,7 @@ def run(options: Options, output: Output) -> int:
             output.say(estimators[name])
         for fit in fits:
             if fit.foresees == name:
-                output.say(danger_in_words(fit))
+                output.say(fit.in_words)
         output.say()
     output.emit(found if options.config is not None else found[""])
     return 0

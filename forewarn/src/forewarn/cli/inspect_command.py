@@ -15,7 +15,6 @@ from forewarn.cli.assessment import (
 )
 from forewarn.cli.common import config_option, top_option
 from forewarn.cli.estimates_output import estimates_record, print_estimates
-from forewarn.cli.learned_score_output import danger_in_words, danger_record
 from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
 from forewarn.cli.tables import changed
@@ -84,7 +83,7 @@ def run(options: Options, output: Output) -> int:
         )
     print_estimates(model, output, details=True)
     for fit in model.learned_score:
-        output.say(danger_in_words(fit))
+        output.say(fit.in_words)
     limit = options.top or model.size
     _print_states(model, found, limit, output)
     print_coverage(model, found, limit, output)
@@ -230,7 +229,7 @@ def _document(
         "recalibration": model.recalibration,
         "estimates": estimates_record(model),
         "hierarchical_prior": prior_record(model),
-        "learned_score": {fit.name: danger_record(fit) for fit in model.learned_score},
+        "learned_score": {fit.name: fit.facts for fit in model.learned_score},
         "states": [
             {
                 "state": model.vocabulary.key(model.states[index]),

@@ -44,7 +44,6 @@ from forewarn.cli.learn_calibration import (
     print_calibration,
     used_incidents,
 )
-from forewarn.cli.learned_score_output import print_scores, scores_record
 from forewarn.cli.options import option
 from forewarn.cli.output import Output
 from forewarn.cli.readers import PartOptions, Readers, jobs_option, store_option
@@ -60,6 +59,7 @@ from forewarn.monitoring.loading import load_bare
 from forewarn.recordings.given import existing_recordings
 from forewarn.registry import part
 from forewarn.signals.clock import Clock
+from forewarn.states import learned_signal
 
 MANY = 20
 """Recordings from which on studies found learned scores ahead of the chain."""
@@ -152,7 +152,9 @@ def _learn(options: Options, output: Output) -> int:
         )
     readers.warn()
     save_model(model, options.output)
-    print_scores(learned.scored, learned.compiled.abstraction.clock.noun, output)
+    if learned.scored:
+        noun = learned.compiled.abstraction.clock.noun
+        learned_signal.wing("output").print_scores(learned.scored, noun, output)
     _report(learned, model, requirement, options, output, fitted, readers.record())
     return 0
 
@@ -247,7 +249,8 @@ def _report(
             "estimators": estimator_record(model, choices),
             "estimates": estimates_record(model),
             "calibration": calibration_record(fitted),
-            "learned_score": scores_record(model.learned_score, learned.scored),
+            "learned_score": {fit.name: fit.facts for fit in model.learned_score}
+            | {one.fit.name: one.fit.facts | one.facts for one in learned.scored},
             "groups": groups,
         }
     )

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from forewarn.assessment.danger import fit_scores
 from forewarn.assessment.outcome_counts import watch_for
 from forewarn.assessment.replay import RecordedRun, Replaying
 from forewarn.cli.readers import Readers
@@ -24,6 +23,7 @@ from forewarn.models.file import merge_models
 from forewarn.monitoring.build import build_for_decisions, compile_for
 from forewarn.monitoring.loading import find_model
 from forewarn.monitoring.step import Monitor
+from forewarn.states import learned_signal
 
 
 def held_out_runs(
@@ -175,7 +175,9 @@ def _learned(
                 models.append(counted(part, compiled))
                 continue
             others = [path for one in parts if one is not part for path in one]
-            own, _ = fit_scores(compiled, others, executor=executor, allow_missing=allow_missing)
+            own, _ = learned_signal.wing("fitting").fit_scores(
+                compiled, others, executor=executor, allow_missing=allow_missing
+            )
             found.append((own, counted(others, own)))
     for index in range(len(models)):
         rest = [model for i, model in enumerate(models) if i != index]

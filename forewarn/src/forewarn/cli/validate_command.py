@@ -24,7 +24,7 @@ from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.memory_bound import growing_parts, memory_bound
 from forewarn.registry import part
 from forewarn.signals.clock import horizon_ticks
-from forewarn.states.danger.fit import LearnedScoreFit
+from forewarn.states.learned_signal import SignalFit
 from forewarn.states.plan_signals import plan_readers
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _open(path: Path) -> CountModel | InputError:
 
 def _fits(
     spec: MonitorSpec, path: Path | None, opened: Callable[[Path], CountModel | InputError]
-) -> tuple[LearnedScoreFit, ...]:
+) -> tuple[SignalFit, ...]:
     """Return the learned scores of a model that can be read; `against_model` tells of others."""
     if path is None or not spec.learned_score:
         return ()

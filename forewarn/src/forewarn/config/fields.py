@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from forewarn.errors import MissingWingError
 from forewarn.registry import section_of_wing
+
+if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
 
 #: The longest time, fastest speed and so on: 1e9 s are 32 years, and 1e9 s in ns fit 64 bits.
 LARGEST = 1e9
@@ -104,11 +108,32 @@ def size_text(size: float) -> str:
     return f"{size / number:.3g} {unit}"
 
 
+Path = tuple[object, ...]
+
+
+class Misfit(NamedTuple):
+    """A key whose value does not fit the rest: where, what is wrong, what would be accepted."""
+
+    path: Path
+    problem: str
+    accepted: str
+
+
 class Section(BaseModel):
     """A mapping of the monitor file: unknown keys are errors, values are frozen."""
 
     # Only the validator of the whole file is built; those of its sections are within it.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    @classmethod
+    def misfits(cls, spec: MonitorSpec) -> Iterator[Misfit]:
+        """Yield all in which a section of a wing does not fit the rest of a monitor file."""
+        yield from ()
+
+    @classmethod
+    def durations(cls, spec: MonitorSpec) -> Iterator[tuple[Path, float]]:
+        """Yield its durations that are in the unit of the clock: whole numbers if it is steps."""
+        yield from ()
 
 
 _Own = TypeVar("_Own", bound=Section)

@@ -14,8 +14,15 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from forewarn.config.actuators import ActuatorsSpec, EscapeSpec
-from forewarn.config.danger import LearnedScoreSpec, danger_misfits
-from forewarn.config.fields import CheckedRate, Duration, Finite, Section, default, of_wing
+from forewarn.config.fields import (
+    CheckedRate,
+    Duration,
+    Finite,
+    Misfit,
+    Section,
+    default,
+    of_wing,
+)
 from forewarn.config.includes import with_fragments
 from forewarn.config.problems import config_error, validation_problems
 from forewarn.config.sections import (
@@ -27,11 +34,11 @@ from forewarn.config.sections import (
     StatesSpec,
 )
 from forewarn.config.signals import TRANSFORMS, Expr, Limit, SignalSpec
-from forewarn.config.stepwise import Misfit, misfits
+from forewarn.config.stepwise import misfits
 from forewarn.config.trajectories import TrajectoriesSpec
 from forewarn.config.yaml_text import Document, load_document
 from forewarn.errors import ConfigError, ConfigErrors, InputError
-from forewarn.registry import part
+from forewarn.registry import wing_keys
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 Own = TypeVar("Own", bound=Section)
@@ -85,7 +92,7 @@ class MonitorSpec(Section):
     bins : dict of str to tuple of float
         By signal, rising thresholds: ``ttc: [1, 2]`` gives the predicates ``ttc<1`` and ``ttc<2``.
         ``auto``: ``learn`` cuts a learned score.
-    learned_score : dict of str to LearnedScoreSpec
+    learned_score : dict of str to section of the wing scores
         By name, a signal that is learned: how likely a violation is.
     terminal : dict of str to str
         By name, an expression. While it is true, this label is the state, whatever the predicates
@@ -143,7 +150,7 @@ class MonitorSpec(Section):
     shapes: dict[str, ShapeSpec] = {}  # noqa: RUF012 (pydantic copies defaults)
     predicates: dict[str, Expr] = {}  # noqa: RUF012
     bins: dict[str, Annotated[tuple[Finite, ...], Field(min_length=1)] | Literal["auto"]] = {}  # noqa: RUF012
-    learned_score: dict[str, LearnedScoreSpec] = {}  # noqa: RUF012
+    learned_score: dict[str, Annotated[Any, of_wing("learned_score")]] = {}  # noqa: RUF012
     terminal: dict[str, Expr] = {}  # noqa: RUF012
     constraints: tuple[ConstraintSpec, ...] = ()
     observation_error: dict[str, Annotated[Finite, Field(ge=0, le=0.5)]] | None = None
@@ -208,6 +215,12 @@ class MonitorSpec(Section):
     def beside(self, name: str) -> Path:
         """Return where a file that the monitor file names lies: relative paths start there."""
         return (self.file.parent if self.file else Path()) / Path(name).expanduser()
+
+    @property
+    def wing_sections(self) -> list[type[Section]]:
+        """Return the classes of the sections of wings that the file has."""
+        given = filter(None, (getattr(self, key) for key in wing_keys()))
+        return [type(next(iter(x.values())) if isinstance(x, dict) else x) for x in given]
 
     def scores_of(self, name: str) -> tuple[str, ...]:
         """Return the scores that the risk of a property may use: its own, then learned scores."""
@@ -311,16 +324,22 @@ def parse_spec(document: Document) -> MonitorSpec:
 def _misfit_errors(spec: MonitorSpec, document: Document | None) -> Iterator[InputError]:
     for path, problem, accepted in (
         *misfits(spec),
-        *_guard_misfits(spec),
-        *danger_misfits(spec),
+        *(misfit for section in spec.wing_sections for misfit in section.misfits(spec)),
+        *_bin_misfits(spec),
         *_type_misfits(spec),
     ):
         yield config_error(problem, document, path, accepted)
 
 
-def _guard_misfits(spec: MonitorSpec) -> Iterator[Misfit]:
-    if spec.guards:
-        yield from part("agents", "section", "the section guards").guard_misfits(spec)
+def _bin_misfits(spec: MonitorSpec) -> Iterator[Misfit]:
+    for signal, cuts in spec.bins.items():
+        if cuts == "auto" and signal not in spec.learned_score:
+            listed = ", ".join(spec.learned_score) or "none here"
+            yield Misfit(
+                ("bins", signal),
+                "'auto': nothing chooses where to cut it",
+                f"rising thresholds; auto is for learned scores: {listed}",
+            )
 
 
 def _type_misfits(spec: MonitorSpec) -> Iterator[Misfit]:

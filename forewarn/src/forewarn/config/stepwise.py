@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from forewarn.config.agent_signals import mismatches
+from forewarn.config.fields import Misfit, Path
 
 if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec
 
-Path = tuple[object, ...]
 OF_PROPERTIES = ("horizon", "hold", "out_of_model_timeout", "breach_clear_time")
-
-
-class Misfit(NamedTuple):
-    """A key whose value does not fit the clock: where, what is wrong, what would be accepted."""
-
-    path: Path
-    problem: str
-    accepted: str
 
 
 def misfits(spec: MonitorSpec) -> Iterator[Misfit]:
@@ -96,15 +88,11 @@ def durations(spec: MonitorSpec) -> Iterator[tuple[Path, float]]:
     """Yield every duration of the monitor's logic, which is in the unit of the clock."""
     yield ("startup_grace",), spec.startup_grace
     yield ("learning", "refresh"), spec.learning.refresh
-    if spec.shield is not None:
-        yield ("shield", "horizon"), spec.shield.horizon
-    if spec.anomaly is not None:
-        yield ("anomaly", "run"), spec.anomaly.run
+    for wing in spec.wing_sections:
+        yield from wing.durations(spec)
     for name, signal in spec.signals.items():
         if signal.timeout is not None:
             yield ("signals", name, "timeout"), signal.timeout
-    for name, score in spec.learned_score.items():
-        yield ("learned_score", name, "history"), score.history
     for name, section in spec.properties.items():
         for key in OF_PROPERTIES:
             yield ("properties", name, key), getattr(section, key)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -19,7 +19,6 @@ from forewarn.models.counts import (
     state_order,
 )
 from forewarn.models.process import Step, ordered
-from forewarn.states.danger.fit import LearnedScoreFit
 from forewarn.states.interface import StateSpace, is_terminal, terminal_code
 
 
@@ -223,7 +222,7 @@ def build_model(
     forbid: Callable[[Sequence[int]], sparse.spmatrix] | None = None,
     provenance: tuple[Provenance, ...] = (),
     state_source_recordings: Iterable[str] = (),
-    learned_score: tuple[LearnedScoreFit, ...] = (),
+    sections: Mapping[str, tuple[Any, ...]] | None = None,
 ) -> CountModel:
     """Return the model of what `counter` has counted.
 
@@ -235,7 +234,7 @@ def build_model(
         States to add to those observed (for ``candidates: admissible``).
     forbid : callable, optional
         Gives the matrix of forbidden transitions, shape (n, n), for a sequence of n states.
-    state_source_recordings, learned_score
+    state_source_recordings, sections
         See `CountModel`.
     """
     counted = counter.result
@@ -257,7 +256,7 @@ def build_model(
         end=counter.end,
         steps=ordered(counted.steps),
         state_source_recordings=tuple(sorted({*state_source_recordings})),
-        learned_score=learned_score,
+        sections=sections or {},
     )
 
 

@@ -31,6 +31,7 @@ from forewarn.recordings.registry import open_recording
 from forewarn.registry import part
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import Admission, StateSpace
+from forewarn.states.learned_signal import SECTION
 
 Enough = Callable[[CountModel], float]
 
@@ -281,7 +282,7 @@ class Sum:
             forbid=validity.forbidden_matrix,
             provenance=tuple(report.provenance for report in reports),
             state_source_recordings=self._abstraction.learned_from,
-            learned_score=self._abstraction.fitted,
+            sections={SECTION: fitted} if (fitted := self._abstraction.fitted) else {},
         )
         shards = tuple(
             _shard(report, model)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from forewarn.config.sections import PropertySpec
     from forewarn.logic.automaton import Automaton
     from forewarn.states.abstraction import Abstraction
-    from forewarn.states.danger.fit import LearnedScoreFit
+    from forewarn.states.learned_signal import SignalFit
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class CompiledSpec:
     automata: tuple[Automaton, ...]
 
 
-def compile_spec(spec: MonitorSpec, fitted: Sequence[LearnedScoreFit] = ()) -> CompiledSpec:
+def compile_spec(spec: MonitorSpec, fitted: Sequence[SignalFit] = ()) -> CompiledSpec:
     """Compile signals, predicates and properties.
 
     Parameters
     ----------
     spec : MonitorSpec
         The monitor file.
-    fitted : sequence of LearnedScoreFit
+    fitted : sequence of SignalFit
         Learned scores of the model; others are unknown at every moment.
 
     Raises

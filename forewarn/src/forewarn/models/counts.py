@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,13 @@ from forewarn.models import hierarchical_prior
 from forewarn.models.process import DecisionProcess, Steps, check_steps, count_actions, process_of
 from forewarn.models.shards import Shard, digest_of
 from forewarn.states.interface import StateSpace, is_terminal, mark_of
+from forewarn.states.learned_signal import SECTION
 
 if TYPE_CHECKING:
     from forewarn.models.calibration_map import Recalibration
     from forewarn.models.estimates import Estimate
     from forewarn.models.hierarchical_prior import HierarchicalPrior
-    from forewarn.states.danger.fit import LearnedScoreFit
+    from forewarn.states.learned_signal import SignalFit
 
 Alpha: TypeAlias = float | Literal["sparse", "none"]
 Candidates = Literal["observed", "admissible"]
@@ -137,8 +138,8 @@ class CountModel:
         Beginnings of the digests of recordings that the states were learned from, in rising order.
     shards : tuple of Shard
         What recordings gave by themselves, where it was kept; part of `counts`.
-    learned_score : tuple of LearnedScoreFit
-        Learned scores, which the abstraction's digest covers.
+    sections : mapping of str to tuple
+        What wings and other packages keep in the model file, by its keys (`models.sections`).
     estimates : tuple of Estimate
         What the risk of some properties is made of.
     hierarchical_prior : HierarchicalPrior or None
@@ -160,7 +161,7 @@ class CountModel:
     steps: Steps = ()
     state_source_recordings: tuple[str, ...] = ()
     shards: tuple[Shard, ...] = ()
-    learned_score: tuple[LearnedScoreFit, ...] = ()
+    sections: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     estimates: tuple[Estimate, ...] = ()
     hierarchical_prior: HierarchicalPrior | None = None
 
@@ -170,6 +171,11 @@ class CountModel:
             object.__setattr__(self, "forbidden", sparse.csr_matrix((n, n), dtype=bool))
         _check(self, n)
         check_steps(self.steps, self.vocabulary, self.counts, self.index)
+
+    @property
+    def learned_score(self) -> tuple[SignalFit, ...]:
+        """Learned scores, which the abstraction's digest covers."""
+        return self.sections.get(SECTION, ())
 
     @property
     def size(self) -> int:

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, astuple, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,16 +36,16 @@ from forewarn.models.counts import (
     state_order,
     with_states,
 )
-from forewarn.models.danger_file import dump_danger, parse_danger
 from forewarn.models.process import add_up, dump_steps, parse_steps
+from forewarn.registry import model_section, model_sections
 from forewarn.states.interface import PREDICATES, StateSpace
+from forewarn.states.learned_signal import SECTION
 
 if TYPE_CHECKING:
     from forewarn.config.fields import Rate
 
 FORMAT = "forewarn-model"
 VERSION = 1
-LEARNED_SCORE = "learned_score"
 RECALIBRATION = "recalibration"
 KEYS = frozenset(
     (
@@ -53,7 +54,6 @@ KEYS = frozenset(
         *(
             "actions",
             "state_source_recordings",
-            LEARNED_SCORE,
             RECALIBRATION,
             "judged",
             "shards",
@@ -191,7 +191,7 @@ def _check_same(first: CountModel, other: CountModel) -> None:
     pairs: list[tuple[str, object, object]] = [
         ("rate", first.rate, other.rate),
         # Before the predicates, which may be cuts of a score.
-        (LEARNED_SCORE, _fits(first), _fits(other)),
+        (SECTION, _fits(first), _fits(other)),
         ("space.kind", first.vocabulary.kind, other.vocabulary.kind),
         ("predicates", first.vocabulary.predicates, other.vocabulary.predicates),
         ("terminals", first.vocabulary.terminals, other.vocabulary.terminals),
@@ -208,7 +208,7 @@ def _check_same(first: CountModel, other: CountModel) -> None:
             raise ModelError(
                 f"models of different {key} cannot be merged: {ours!r} and {theirs!r}",
                 accepted="models with the same fit: `forewarn learn --add-to` takes it over"
-                if key == LEARNED_SCORE
+                if key == SECTION
                 else "models learned with the same monitor file",
                 key=key,
             )
@@ -248,9 +248,9 @@ def dump_model(model: CountModel) -> str:
         lists["actions"] = lambda: steps
     if model.state_source_recordings:
         lists["state_source_recordings"] = lambda: model.state_source_recordings
-    if model.learned_score:
-        fits = dump_danger(model.learned_score)
-        lists[LEARNED_SCORE] = lambda: fits
+    for key, values in model.sections.items():
+        if values:
+            lists[key] = partial(list, model_section(key).dump(values))
     if model.recalibration:
         maps = recalibration.dump(model.recalibration)
         lists[RECALIBRATION] = lambda: maps
@@ -353,9 +353,10 @@ def _parse(reader: Reader) -> CountModel:
             f"version {version} is not known", accepted=f"version {VERSION}", key="version"
         )
     # Who does not know a key must not take the rest for all that the model says.
+    known = {*KEYS, *model_sections()}
     for key in reader.value:
-        if key not in KEYS:
-            raise ModelError("unknown key", accepted=", ".join(sorted(KEYS)), key=key)
+        if key not in known:
+            raise ModelError("unknown key", accepted=", ".join(sorted(known)), key=key)
     content = {k: v for k, v in reader.value.items() if k != "checksum"}
     if reader.text("checksum") != _checksum(content):
         raise ModelError(
@@ -391,7 +392,11 @@ def _parse(reader: Reader) -> CountModel:
         steps=parse_steps(steps, vocabulary, MAX_COUNT),
         state_source_recordings=_grown(reader),
         shards=_shards(reader, n),
-        learned_score=parse_danger(_optional(reader, LEARNED_SCORE)),
+        sections={
+            key: model_section(key).parse(reader.children(key, MAX_CHILDREN))
+            for key in reader.value
+            if key not in KEYS
+        },
         estimates=estimates.parse(_optional(reader, "estimates")),
         hierarchical_prior=_borrowed(reader, n),
     )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from forewarn.config.actions import ACTIONS, NO_ACTION
 from forewarn.monitoring.advice import Advice
 from forewarn.monitoring.composition import risk_facts
-from forewarn.monitoring.danger_reasons import danger_facts
 from forewarn.monitoring.escape import with_way_out
 from forewarn.monitoring.intervention import (
     AdvisorState,
@@ -124,7 +123,7 @@ def evaluate(
         facts = tuple(f"{name}: {text}" for name, text in findings.items() if text)
         facts += violation_facts(monitor, verdict, request.property)
         facts += risk_facts(monitor, verdict, request.property)
-        facts += danger_facts(monitor.abstraction, state.past, verdict.values)
+        facts += monitor.abstraction.scores_in_words(state.past, verdict.values)
         facts += tuple(prop.held for prop in verdict.properties if prop.held)
         request = request._replace(evidence=(*request.evidence, *facts))
         if monitor.clear_ways:

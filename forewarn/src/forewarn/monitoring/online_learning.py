@@ -114,7 +114,7 @@ class OnlineLearner:
             forbid=self._validity.forbidden_matrix,
             provenance=(source,),
             state_source_recordings=self._base.state_source_recordings,
-            learned_score=self._base.learned_score,
+            sections=self._base.sections,
         )
         base = self._base
         return lambda: _joined(base, learned)

@@ -13,7 +13,6 @@ from forewarn.assessment.results import areas, calibrations, remarks_on, scores
 from forewarn.assessment.verdict import verdict
 from forewarn.models.counts import CountModel
 from forewarn.monitoring.step import Monitor
-from forewarn.reports.danger import danger_part
 from forewarn.reports.event_table import event_table
 from forewarn.reports.foresight import cards, trade_offs
 from forewarn.reports.model_section import chain_part, coverage_part
@@ -111,8 +110,6 @@ def render(
     if model is not None:
         parts.append(("coverage-part", "Coverage", coverage_part(monitor, model, runs)))
         parts.append(("chain", "Chain", chain_part(monitor, model)))
-        if model.learned_score:
-            parts.append(("learned_score", "Learned scores", danger_part(model)))
         if model.vocabulary.kind == TREE:
             states = wings.part("trees", "report", "a model whose states are leaves of a tree")
             parts.append(states.states_part(model))

@@ -17,9 +17,8 @@ from forewarn.expressions.values import Unknown
 from forewarn.signals.snapshots import ABSENT, Ahead, Failure, Snapshot, identical
 from forewarn.signals.sources import SourceSignal, stored_value
 from forewarn.states.ahead import DerivedSignalBatch
-from forewarn.states.danger.fit import LearnedScoreFit
-from forewarn.states.danger.score import Scoring
 from forewarn.states.interface import Admission, Observed, StateSpace, mark_of
+from forewarn.states.learned_signal import LearnedSignal, SignalFit
 
 if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec
@@ -167,7 +166,7 @@ class Abstraction:
         What names the action.
     state_source_recordings : tuple of str
         Beginnings of the digests of recordings that a tree was learned from, as far as known.
-    fitted : tuple of LearnedScoreFit
+    fitted : tuple of SignalFit
         Learned scores that are fitted.
     rebuild : callable or None
         Makes the same abstraction in another process, where compiled functions cannot go.
@@ -184,7 +183,7 @@ class Abstraction:
     phases: Mapping[str, Expression] = field(default_factory=dict)
     action: DerivedSignal | None = None
     state_source_recordings: tuple[str, ...] = ()
-    fitted: tuple[LearnedScoreFit, ...] = ()
+    fitted: tuple[SignalFit, ...] = ()
     rebuild: Callable[[], Abstraction] | None = field(default=None, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -284,9 +283,11 @@ class Abstraction:
         return frozenset(found)
 
     @cached_property
-    def scores(self) -> tuple[tuple[str, Scoring], ...]:
+    def scores(self) -> tuple[tuple[str, LearnedSignal], ...]:
         """Learned scores by the names of their signals."""
-        return tuple((s.name, s.memory) for s in self.derived if isinstance(s.memory, Scoring))
+        return tuple(
+            (s.name, s.memory) for s in self.derived if isinstance(s.memory, LearnedSignal)
+        )
 
     def without(self, folds: Mapping[str, int]) -> Abstraction:
         """Return the same with learned scores that did not see a fold of the recordings.
@@ -298,7 +299,7 @@ class Abstraction:
         """
         changed = (
             replace(one, memory=one.memory.without(folds[one.name]))
-            if isinstance(one.memory, Scoring) and one.name in folds
+            if isinstance(one.memory, LearnedSignal) and one.name in folds
             else one
             for one in self.derived
         )
@@ -308,6 +309,24 @@ class Abstraction:
         """Return what the learned score of this name has seen at the moment that left `past`."""
         remembering = [signal.name for signal in self.derived if signal.memory is not None]
         return past.cells[remembering.index(name)]
+
+    def scores_in_words(self, past: Past | None, values: Sequence[Any]) -> tuple[str, ...]:
+        """Return a sentence about each learned score at a tick.
+
+        Parameters
+        ----------
+        past : Past or None
+            What the tick left.
+        values : sequence
+            Values of all signals at the tick, in slot order.
+        """
+        if past is None:
+            return ()
+        slots = {name: slot for slot, name in enumerate(self.signals)}
+        return tuple(
+            score.explained(self.window(name, past), values[slots[name]])
+            for name, score in self.scores
+        )
 
     @cached_property
     def memories(self) -> tuple[Remembers, ...]:

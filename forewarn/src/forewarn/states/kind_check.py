@@ -19,7 +19,7 @@ from forewarn.messages.inference import infer
 from forewarn.messages.kinds import NUMBER, TEXT, Kind, Many, describe, kind_of
 from forewarn.messages.schema import FieldType, Primitive, SequenceOf, Struct
 from forewarn.signals.frames import value_type
-from forewarn.states.danger.score import Scoring
+from forewarn.states.learned_signal import LearnedSignal
 
 if TYPE_CHECKING:
     from forewarn.expressions.syntax import Expression
@@ -49,7 +49,7 @@ def find_misuse(abstraction: Abstraction, types: Mapping[str, MessageType]) -> I
     """Yield every expression over signals that cannot have a value, or no truth value."""
     fields = dict(_sources(abstraction, types))
     for derived in abstraction.derived:
-        if isinstance(derived.memory, Scoring):
+        if isinstance(derived.memory, LearnedSignal):
             yield from _not_numbers(derived.memory, fields)
             fields[derived.name] = _field(NUMBER)
         elif _can_tell(derived.expression, fields):
@@ -68,7 +68,7 @@ def find_misuse(abstraction: Abstraction, types: Mapping[str, MessageType]) -> I
                 yield Misuse(place, name, error_found)
 
 
-def _not_numbers(score: Scoring, fields: Mapping[str, FieldType]) -> Iterator[Misuse]:
+def _not_numbers(score: LearnedSignal, fields: Mapping[str, FieldType]) -> Iterator[Misuse]:
     """Yield the signals of a learned score that the monitor file names and that are no numbers."""
     for index, name in enumerate(score.signals if score.named else ()):
         kind = kind_of(fields[name]) if name in fields else NUMBER

@@ -18,8 +18,8 @@ from forewarn.config.fields import Section
 from forewarn.config.file import MonitorSpec
 from forewarn.errors import ConfigError, ModelError
 from forewarn.registry import STATE_KINDS, extension, extensions, state_kind, state_kinds
-from forewarn.states.danger.fit import LearnedScoreFit
 from forewarn.states.interface import PREDICATES, StateSpace
+from forewarn.states.learned_signal import SignalFit
 from forewarn.states.predicates.compile import build_abstraction
 from forewarn.states.vocabulary import Vocabulary
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from forewarn.states.abstraction import Abstraction
 
 Names = tuple[str, ...]
-Fits = tuple[LearnedScoreFit, ...]
+Fits = tuple[SignalFit, ...]
 
 
 class Kind(NamedTuple):
@@ -43,12 +43,12 @@ class Kind(NamedTuple):
         the states; raises ModelError, which has the key within the content.
     """
 
-    build: Callable[[MonitorSpec, Iterable[str], Sequence[LearnedScoreFit]], Abstraction]
+    build: Callable[[MonitorSpec, Iterable[str], Sequence[SignalFit]], Abstraction]
     parse: Callable[[Names, Names, Mapping[str, Any]], StateSpace]
 
 
 def _build_predicates(
-    spec: MonitorSpec, inline: Iterable[str], fitted: Sequence[LearnedScoreFit]
+    spec: MonitorSpec, inline: Iterable[str], fitted: Sequence[SignalFit]
 ) -> Abstraction:
     spec.states_section(Section)
     return build_abstraction(spec, inline, fitted=fitted)
@@ -68,7 +68,7 @@ KINDS: dict[str, Kind] = {
 
 
 def build_states(
-    spec: MonitorSpec, inline: Iterable[str] = (), fitted: Sequence[LearnedScoreFit] = ()
+    spec: MonitorSpec, inline: Iterable[str] = (), fitted: Sequence[SignalFit] = ()
 ) -> Abstraction:
     """Build the abstraction that a monitor file asks for.
 
@@ -78,7 +78,7 @@ def build_states(
         The monitor file.
     inline : iterable of str
         Atoms of the formulas, of which some kinds make predicates.
-    fitted : sequence of LearnedScoreFit
+    fitted : sequence of SignalFit
         Learned scores of the model; others are unknown at every moment.
 
     Raises
@@ -105,7 +105,7 @@ def build_states(
 
 
 def _build(
-    build: Callable[[MonitorSpec, Iterable[str], Sequence[LearnedScoreFit]], Abstraction],
+    build: Callable[[MonitorSpec, Iterable[str], Sequence[SignalFit]], Abstraction],
     spec: MonitorSpec,
     inline: Names,
     fitted: Fits,

@@ -15,9 +15,9 @@ from forewarn.expressions.syntax import Expression, parse_expression
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.clock_kinds import clock_of
 from forewarn.signals.sources import SourceSignal
+from forewarn.states import learned_signal
 from forewarn.states.abstraction import PHASES, DerivedSignal
 from forewarn.states.predicates.abstraction import PredicateAbstraction
-from forewarn.states.predicates.danger_signals import expression_of, scorings
 from forewarn.states.predicates.digest import Conditions, digest
 from forewarn.states.predicates.kleene import KleeneCompiler, observation_source
 from forewarn.states.predicates.maps import load_shapes
@@ -27,8 +27,7 @@ from forewarn.states.vocabulary import PAST, Observation, Vocabulary
 if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec
     from forewarn.config.signals import SignalSpec
-    from forewarn.states.danger.fit import LearnedScoreFit
-    from forewarn.states.danger.score import Scoring
+    from forewarn.states.learned_signal import LearnedSignal, SignalFit
 
 MAX_PREDICATES = 1000
 """Python's own compiler runs out of stack at some two or three thousand."""
@@ -38,7 +37,7 @@ def build_abstraction(
     spec: MonitorSpec,
     inline: Iterable[str] = (),
     further: Mapping[str, str] | None = None,
-    fitted: Sequence[LearnedScoreFit] = (),
+    fitted: Sequence[SignalFit] = (),
 ) -> PredicateAbstraction:
     """Resolve and compile the abstraction part of a monitor file.
 
@@ -50,7 +49,7 @@ def build_abstraction(
         Atoms of the formulas; a comparison that no predicate states becomes a predicate.
     further : mapping of str to str, optional
         More conditions by their key path; they become the last predicates.
-    fitted : sequence of LearnedScoreFit
+    fitted : sequence of SignalFit
         Learned scores of the model; others are unknown at every moment.
 
     Raises
@@ -68,14 +67,14 @@ class _Builder:
         self,
         spec: MonitorSpec,
         further: Mapping[str, str],
-        fitted: Sequence[LearnedScoreFit],
+        fitted: Sequence[SignalFit],
         *,
         maps: bool = True,
     ) -> None:
         self.spec = spec
         self._further = further
         self._fitted = tuple(fit for fit in fitted if fit.name in spec.learned_score)
-        self._scores: dict[str, Scoring] = {}
+        self._scores: dict[str, LearnedSignal] = {}
         self._maps = maps
         self.errors: list[InputError] = []
         self._clock = clock_of(spec.rate, spec.step)
@@ -90,8 +89,10 @@ class _Builder:
             for name, signal in spec.signals.items()
             if signal.value is not None
         }
-        self._scores, problems = scorings(spec, self._clock, parsed, self._fitted)
-        self.errors += problems
+        if spec.learned_score:
+            signals = learned_signal.wing("signals")
+            self._scores, found = signals.scorings(spec, self._clock, parsed, self._fitted)
+            self.errors += found
         self._raise()
         sources = tuple(
             self._source(name, signal, parsed.get(name))
@@ -111,7 +112,7 @@ class _Builder:
         self._raise()
         remembered = self._remembering.signals
         computed.update({name: one.argument for name, one in remembered.items()})
-        computed.update({name: expression_of(one) for name, one in self._scores.items()})
+        computed.update({name: one.expression for name, one in self._scores.items()})
         order = self._derivation_order(computed)
         slots = {name: i for i, name in enumerate([*(s.name for s in sources), *order])}
         derived = tuple(self._derive(name, computed[name], slots) for name in order)

@@ -12,7 +12,7 @@ from forewarn.states.predicates.maps import shape_content
 
 if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec
-    from forewarn.states.danger.fit import LearnedScoreFit
+    from forewarn.states.learned_signal import SignalFit
 
 
 class Conditions(NamedTuple):
@@ -28,7 +28,7 @@ def digest(
     parsed: Mapping[str, Expression],
     conditions: Conditions,
     action: Expression | None,
-    fitted: Sequence[LearnedScoreFit] = (),
+    fitted: Sequence[SignalFit] = (),
 ) -> str:
     """Hash what the counts depend on: not properties, thresholds, units or descriptions.
 
@@ -42,7 +42,7 @@ def digest(
         Its conditions, those of formulas included.
     action : Expression or None
         What names the action that is done.
-    fitted : sequence of LearnedScoreFit
+    fitted : sequence of SignalFit
         Learned scores.
     """
     predicates, terminals, phases = conditions
@@ -70,7 +70,7 @@ def _used(
     spec: MonitorSpec,
     parsed: Mapping[str, Expression],
     groups: Iterable[Mapping[str, Expression]],
-    scores: Mapping[str, LearnedScoreFit],
+    scores: Mapping[str, SignalFit],
 ) -> list[str]:
     """Return the signals that expressions and scores read, directly or through others, sorted."""
     used: set[str] = set()
@@ -85,7 +85,7 @@ def _used(
     return sorted(used)
 
 
-def _danger(spec: MonitorSpec, scores: Mapping[str, LearnedScoreFit]) -> dict[str, object]:
+def _danger(spec: MonitorSpec, scores: Mapping[str, SignalFit]) -> dict[str, object]:
     """Return what is fitted; of what is not, what the monitor file says."""
     return {
         name: scores[name].digest if name in scores else section.model_dump(mode="json")

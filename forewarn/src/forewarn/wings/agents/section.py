@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, model_validator
 
-from forewarn.config.fields import Positive, Section
-from forewarn.config.stepwise import Misfit
+from forewarn.config.fields import Misfit, Positive, Section
 
 if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec
@@ -77,24 +76,26 @@ class GuardSpec(Section):
         """Message type of a goal."""
         return f"{self.type}_Goal"
 
-
-def guard_misfits(spec: MonitorSpec) -> Iterator[Misfit]:
-    """Yield all in which guards do not fit each other, or the signals that read goals."""
-    served: dict[str, str] = {}
-    for name, guard in spec.guards.items():
-        at = ("guards", name)
-        for key in ("action", "server"):
-            taken = served.setdefault(getattr(guard, key), f"{name}.{key}")
-            if taken != f"{name}.{key}":
-                yield Misfit((*at, key), f"{getattr(guard, key)} is guards.{taken}", "another name")
-        for signal, section in spec.signals.items():
-            if section.topic == guard.topic and section.message_type != guard.goal_type:
-                problem = f"{section.message_type} is not the type of goals of guards.{name}"
-                yield Misfit(("signals", signal, "type"), problem, guard.goal_type)
-        if spec.clock == "steps" and spec.step != guard.topic:
-            steps = spec.step or "signals by name"
-            yield Misfit(
-                ("step",),
-                f"{steps}: a goal of guards.{name} would wait for such a step to be judged",
-                f"{guard.topic}, and no other guard; or clock: ticks",
-            )
+    @classmethod
+    def misfits(cls, spec: MonitorSpec) -> Iterator[Misfit]:
+        """Yield all in which guards do not fit each other, or the signals that read goals."""
+        served: dict[str, str] = {}
+        for name, guard in spec.guards.items():
+            at = ("guards", name)
+            for key in ("action", "server"):
+                taken = served.setdefault(getattr(guard, key), f"{name}.{key}")
+                if taken != f"{name}.{key}":
+                    yield Misfit(
+                        (*at, key), f"{getattr(guard, key)} is guards.{taken}", "another name"
+                    )
+            for signal, section in spec.signals.items():
+                if section.topic == guard.topic and section.message_type != guard.goal_type:
+                    problem = f"{section.message_type} is not the type of goals of guards.{name}"
+                    yield Misfit(("signals", signal, "type"), problem, guard.goal_type)
+            if spec.clock == "steps" and spec.step != guard.topic:
+                steps = spec.step or "signals by name"
+                yield Misfit(
+                    ("step",),
+                    f"{steps}: a goal of guards.{name} would wait for such a step to be judged",
+                    f"{guard.topic}, and no other guard; or clock: ticks",
+                )

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from forewarn.config.fields import Finite, Section
+from forewarn.config.fields import Finite, Path, Section
 from forewarn.config.signals import Limit
+
+if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
 
 
 class AnomalySpec(Section):
@@ -31,3 +35,8 @@ class AnomalySpec(Section):
     alpha: Annotated[Finite, Field(gt=0, le=0.5)] | None = None
     test: Literal["conformal", "prefix", "cusum", "checkpoints"] | None = None
     run: Limit = math.inf
+
+    @classmethod
+    def durations(cls, spec: MonitorSpec) -> Iterator[tuple[Path, float]]:
+        """Yield how long a run is."""
+        yield ("anomaly", "run"), spec.anomaly.run

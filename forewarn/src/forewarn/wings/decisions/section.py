@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from forewarn.config.fields import Section
+from forewarn.config.fields import Path, Section
 from forewarn.config.sections import Horizon, Probability
+
+if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
 
 
 class ShieldSpec(Section):
@@ -29,3 +33,8 @@ class ShieldSpec(Section):
     success: Annotated[str, Field(min_length=1)]
     at_least: Probability = 0.9
     horizon: Horizon = math.inf
+
+    @classmethod
+    def durations(cls, spec: MonitorSpec) -> Iterator[tuple[Path, float]]:
+        """Yield the horizon."""
+        yield ("shield", "horizon"), spec.shield.horizon

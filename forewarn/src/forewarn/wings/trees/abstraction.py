@@ -33,7 +33,7 @@ from forewarn.wings.trees.space import TreeObservation, TreeSpace
 if TYPE_CHECKING:
     from scipy import sparse
 
-    from forewarn.states.danger.fit import LearnedScoreFit
+    from forewarn.states.learned_signal import SignalFit
     from forewarn.states.predicates.abstraction import PredicateAbstraction
 
 KEY = "states.tree"
@@ -189,7 +189,7 @@ class TreeAdmission(Admission):
 
 
 def build_tree_abstraction(
-    spec: MonitorSpec, inline: Iterable[str], fitted: Sequence[LearnedScoreFit] = ()
+    spec: MonitorSpec, inline: Iterable[str], fitted: Sequence[SignalFit] = ()
 ) -> TreeAbstraction:
     """Build the abstraction of a monitor file whose states are leaves of a tree.
 

@@ -17,15 +17,6 @@ from forewarn.assessment.history import History, Track
 from forewarn.assessment.reliability import UNDECIDED, outcomes
 from forewarn.assessment.replay import types_for, verdicts_of
 from forewarn.errors import ConfigError, located
-from forewarn.learning.danger_fit import (
-    Bools,
-    FittedScore,
-    Rows,
-    fit_score,
-    settled,
-    thinned,
-)
-from forewarn.learning.danger_trees import need_sklearn
 from forewarn.learning.executors import Executor, Here, Progress
 from forewarn.learning.folds import grouping_of
 from forewarn.logic.specification import CompiledSpec, compile_spec
@@ -35,8 +26,17 @@ from forewarn.recordings.groups import Grouping
 from forewarn.recordings.registry import open_recording
 from forewarn.signals.clock import horizon_ticks
 from forewarn.states.abstraction import Abstraction, Past
-from forewarn.states.danger.fit import DIRECTIONS
-from forewarn.states.danger.score import Scoring
+from forewarn.wings.scores.boosted_trees import need_sklearn
+from forewarn.wings.scores.fit import DIRECTIONS
+from forewarn.wings.scores.score import Scoring
+from forewarn.wings.scores.score_fit import (
+    Bools,
+    FittedScore,
+    Rows,
+    fit_score,
+    settled,
+    thinned,
+)
 
 
 def fit_scores(
@@ -85,6 +85,7 @@ def fit_scores(
         parts, stride = thinned(rows for _, rows in reading)
     found = []
     for index, (name, scoring) in enumerate(bare.abstraction.scores):
+        assert isinstance(scoring, Scoring)
         section = spec.learned_score[name]
         rule, clock = spec.properties[section.property], bare.abstraction.clock
         signs = [section.directions.get(signal) for signal in scoring.signals]
@@ -140,7 +141,7 @@ def rows_of(
 class _Columns:
     """The features of one score over a recording."""
 
-    def __init__(self, abstraction: Abstraction, name: str, scoring: Scoring) -> None:
+    def __init__(self, abstraction: Abstraction, name: str, scoring: Any) -> None:
         self._window = partial(abstraction.window, name)
         self._features = scoring.trees.features
         names = abstraction.signals

@@ -15,7 +15,6 @@ from following import MONITOR, write
 pytest.importorskip("sklearn", reason="the extra `learn` is not installed")
 
 from forewarn.config.file import load_spec
-from forewarn.learning import danger_fit
 from forewarn.learning.folds import parted
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import compile_spec
@@ -30,6 +29,7 @@ from forewarn.monitoring.session import Session, run
 from forewarn.monitoring.session_events import Start
 from forewarn.recordings.by_name import samples_of
 from forewarn.recordings.registry import open_recording
+from forewarn.wings.scores import score_fit
 from monitor_node.explaining import explain
 from monitor_node.tick_inputs import ages_at
 
@@ -39,8 +39,8 @@ Run = Callable[..., Any]
 @pytest.fixture(scope="module", autouse=True)
 def few_trees() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(danger_fit, "MOST_TREES", 25)
-        patch.setattr(danger_fit, "FOLDS", range(5, 17))
+        patch.setattr(score_fit, "MOST_TREES", 25)
+        patch.setattr(score_fit, "FOLDS", range(5, 17))
         yield
 
 
@@ -95,7 +95,7 @@ def test_states_are_named_after_the_cuts(model: CountModel) -> None:
 def test_what_is_counted_of_a_recording_comes_from_trees_that_did_not_see_it(
     world: Path, model: CountModel
 ) -> None:
-    from forewarn.assessment.danger import fit_scores
+    from forewarn.wings.scores.fitting import fit_scores
 
     spec = load_spec(world / "monitor.yaml")
     traces = sorted((world / "train").glob("*.jsonl"))

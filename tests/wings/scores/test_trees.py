@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.states.danger.fit import Ensemble, features_of, lags_of
-from forewarn.states.danger.score import compiled_trees
+from forewarn.wings.scores.fit import Ensemble, features_of, lags_of
+from forewarn.wings.scores.score import compiled_trees
 from tests import trees_interpreter as oracle
 
 values = st.one_of(

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from forewarn.errors import NotBuiltError
 from forewarn.expressions.values import Unknown, kind
-from forewarn.states.danger.fit import Ensemble, LearnedScoreFit, features_of, lags_of
+from forewarn.states.learned_signal import LearnedSignal
+from forewarn.wings.scores.fit import Ensemble, LearnedScoreFit, features_of, lags_of
 
 if TYPE_CHECKING:
     from forewarn.expressions.functions.memory import Cell
-    from forewarn.states.danger._trees import Ensemble as Trees
+    from forewarn.wings.scores._trees import Ensemble as Trees
 
 Row = tuple[float | None, ...]
+SHOWN = 3
+LEAST = 0.005
 UNFITTED = "it is not fitted yet: `forewarn learn` does, and the model file keeps it"
 
 
@@ -32,7 +35,7 @@ def compiled_trees(signals: int, lags: Sequence[int], ensemble: Ensemble | None)
     """
     try:
         # Few monitors have a learned score.
-        from forewarn.states.danger._trees import Ensemble as Trees
+        from forewarn.wings.scores._trees import Ensemble as Trees
     except ImportError as error:
         raise NotBuiltError("evaluation of trees") from error
     none = Ensemble(0.0, (), (), (), (), (), (), (), (0,) * len(features_of("x" * signals, lags)))
@@ -54,32 +57,13 @@ def compiled_trees(signals: int, lags: Sequence[int], ensemble: Ensemble | None)
 
 
 @dataclass(frozen=True)
-class Scoring:
+class Scoring(LearnedSignal):
     """A learned score as a signal that remembers (`expressions.functions.memory` has the rules).
 
     Its cell is the window: a row of values for each moment, the present one last.
-
-    Attributes
-    ----------
-    name : str
-        Name of the signal.
-    signals : tuple of str
-        What it is computed from; candidates for that before it is fitted.
-    moments : int
-        How far back its history reaches.
-    fit : LearnedScoreFit or None
-        What was fitted, if anything was.
-    named : bool
-        The monitor file names the signals.
     """
 
-    name: str
-    signals: tuple[str, ...]
-    moments: int
     fit: LearnedScoreFit | None = None
-    named: bool = False
-
-    judges = True  # also of what is unknown
 
     @cached_property
     def trees(self) -> Trees:
@@ -140,6 +124,16 @@ class Scoring:
             return None
         found = zip(self.signals, shares[1:], strict=True)
         return dict(sorted(found, key=lambda one: -abs(one[1])))
+
+    def explained(self, cell: Cell, score: float | None) -> str:
+        """Say what the score is at a moment, and which signals push it there."""
+        pushes = self.pushes(cell)
+        if score is None or pushes is None:
+            return f"{self.name} is unknown"
+        decisive = [(signal, push) for signal, push in pushes.items() if abs(push) >= LEAST]
+        listed = ", ".join(f"{signal} {push:+.2f}" for signal, push in decisive[:SHOWN])
+        moved = f"; its log-odds are moved by {listed}" if listed else ""
+        return f"{self.name} is {score:.3g}{moved}"
 
     def without(self, fold: int) -> Scoring:
         """Return the score as it was fitted without the recordings of a fold."""

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from forewarn.errors import ConfigError, InputError
 from forewarn.expressions.syntax import Expression
-from forewarn.states.danger.fit import DIRECTIONS, MOST_MOMENTS, LearnedScoreFit
-from forewarn.states.danger.score import Scoring
+from forewarn.wings.scores.fit import DIRECTIONS, MOST_MOMENTS, LearnedScoreFit
+from forewarn.wings.scores.score import Scoring
 
 if TYPE_CHECKING:
-    from forewarn.config.danger import LearnedScoreSpec
     from forewarn.config.file import MonitorSpec
     from forewarn.signals.clock import Clock
+    from forewarn.wings.scores.section import LearnedScoreSpec
 
 Parsed = Mapping[str, Expression]
 
@@ -64,13 +63,6 @@ def scorings(
         errors += _misfits(spec, section, fit, moments)
         found[name] = Scoring(name, fit.signals, fit.moments, fit, section.signals is not None)
     return found, [error.located(file=spec.file) for error in errors]
-
-
-def expression_of(scoring: Scoring) -> Expression:
-    """Return what a learned score reads, as an expression that is never evaluated."""
-    names = [ast.Name(name, ast.Load()) for name in scoring.signals]
-    text = f"learned_score({', '.join(scoring.signals)})"
-    return Expression(text, ast.Tuple([*names], ast.Load()), frozenset(scoring.signals))
 
 
 def _learned(spec: MonitorSpec, parsed: Parsed) -> set[str]:

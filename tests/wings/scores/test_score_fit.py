@@ -23,15 +23,16 @@ from threadpoolctl import threadpool_limits
 from forewarn.assessment.ranking import curve_of
 from forewarn.config.sections import PropertySpec
 from forewarn.errors import ConfigError
-from forewarn.learning import danger_fit, danger_members
-from forewarn.learning.danger_fit import FittedScore, Rows, fit_score, thinned
-from forewarn.learning.danger_line import RIDGES, Line, fit_line
-from forewarn.learning.danger_trees import LARGE, PARAMETERS, SMALL
 from forewarn.learning.folds import parted
 from forewarn.models.checked_json import Reader
-from forewarn.models.danger_file import dump_danger, parse_danger
-from forewarn.states.danger.fit import features_of, lags_of
-from forewarn.states.danger.score import Scoring, compiled_trees
+from forewarn.wings.scores import members as member_fits
+from forewarn.wings.scores import score_fit
+from forewarn.wings.scores.boosted_trees import LARGE, PARAMETERS, SMALL
+from forewarn.wings.scores.fit import features_of, lags_of
+from forewarn.wings.scores.line import RIDGES, Line, fit_line
+from forewarn.wings.scores.model_file import dump_scores, parse_scores
+from forewarn.wings.scores.score import Scoring, compiled_trees
+from forewarn.wings.scores.score_fit import FittedScore, Rows, fit_score, thinned
 from tests import trees_interpreter as oracle
 
 SECTION = PropertySpec(formula="always(not p)", horizon=2.0)
@@ -72,9 +73,9 @@ def fit_to(
     telling: int = 99,
 ) -> FittedScore:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(danger_fit, "MOST_TREES", TREES)
-        patch.setattr(danger_fit, "FOLDS", range(4, 21))
-        patch.setattr(danger_members, "TELLING", telling)
+        patch.setattr(score_fit, "MOST_TREES", TREES)
+        patch.setattr(score_fit, "FOLDS", range(4, 21))
+        patch.setattr(member_fits, "TELLING", telling)
         return fit_score(scoring, directions, "p", SECTION, parts)
 
 
@@ -95,7 +96,7 @@ DIRECTED = np.repeat(np.array(DIRECTIONS) != 0, WIDTH)
 OF_TREES = ["trees", "small trees", "small trees of signals with a direction"]
 MEMBERS = [*OF_TREES, "line"]
 KINDS = (ALL, ALL, DIRECTED), (LARGE, SMALL, SMALL)
-PRIOR = np.array([danger_members.PRIOR[name] for name in MEMBERS]) / 1.3
+PRIOR = np.array([member_fits.PRIOR[name] for name in MEMBERS]) / 1.3
 
 
 def sklearn_model(chosen: list[Rows], trees: int, columns: Any = ALL, size: Any = LARGE) -> Any:
@@ -195,7 +196,7 @@ def test_of_each_kind_there_are_as_many_trees_as_predict_others_best() -> None:
 def test_weights_are_those_of_the_penalised_loss() -> None:
     """The optimum by a general method: none below 0, held near what is known before."""
     found, y, odds = fitted(), fitted().followed, odds_of_others()
-    hold = danger_members.HOLD / sum(part.followed.any() for part in parts())
+    hold = member_fits.HOLD / sum(part.followed.any() for part in parts())
 
     def loss(at: Any) -> float:
         z = at[0] + odds @ at[1:]
@@ -237,7 +238,7 @@ def test_only_few_violations_need_to_be_told_which_signals_matter(
 def test_trees_of_signals_with_a_direction_see_these_and_their_past_alone(
     width: int, signs: list[int]
 ) -> None:
-    columns = danger_members.columns_of(width, signs, 0)
+    columns = member_fits.columns_of(width, signs, 0)
     owner = np.arange(width * len(signs)) // width
     directed = columns.trees.pop(OF_TREES[2], None)
     assert (directed is None) == (all(signs) or not any(signs))
@@ -246,7 +247,7 @@ def test_trees_of_signals_with_a_direction_see_these_and_their_past_alone(
         assert directed.sum() == width * np.count_nonzero(signs)
     assert columns.line.tolist() == [i % width == 0 for i in range(width * len(signs))]
     assert columns.trees["trees"].all()
-    many = danger_members.columns_of(width, signs, danger_members.TELLING)
+    many = member_fits.columns_of(width, signs, member_fits.TELLING)
     assert [*many.trees] == [*columns.trees]
 
 
@@ -275,10 +276,10 @@ def test_groups_are_part_of_what_is_frozen() -> None:
     plain = fitted().fit
     one, other = (replace(plain, groups=(name, *["b"] * 11)) for name in "ab")
     assert len({plain.digest, one.digest, other.digest}) == 3
-    (back,) = parse_danger(
-        [Reader(json.loads(json.dumps(dump_danger([one])[0])), "learned_score[0]")]
+    (back,) = parse_scores(
+        [Reader(json.loads(json.dumps(dump_scores([one])[0])), "learned_score[0]")]
     )
-    assert back == one and "groups" not in dump_danger([plain])[0]
+    assert back == one and "groups" not in dump_scores([plain])[0]
 
 
 def test_it_ranks_what_it_did_not_see_and_says_how_well() -> None:
@@ -334,11 +335,11 @@ def test_it_keeps_to_the_directions_whatever_was_before(
 def test_cuts_lie_between_equal_shares_of_the_violations() -> None:
     found = fitted()
     cuts = found.fit.cuts
-    assert len(cuts) == danger_fit.BINS - 1
+    assert len(cuts) == score_fit.BINS - 1
     hit = found.scores[found.followed]
     for index, cut in enumerate(cuts, 1):
         near = np.mean(hit < cut * 1.06) + 0.01, np.mean(hit < cut * 0.94) - 0.01
-        assert near[1] <= index / danger_fit.BINS <= near[0]
+        assert near[1] <= index / score_fit.BINS <= near[0]
         assert cut == float(f"{cut:.2g}")
 
 
@@ -385,9 +386,9 @@ def test_many_recordings_need_fewer_folds_and_few_are_left_out_one_by_one(
 ) -> None:
     some = short(recordings)
     own = parted([part.digest for part in some], folds)
-    assert danger_fit._folds("ahead", "p", some) == (folds, own)
+    assert score_fit._folds("ahead", "p", some) == (folds, own)
     together = [part._replace(group=f"g{i % 60}") for i, part in enumerate(short(recordings))]
-    assert danger_fit._folds("ahead", "p", together)[0] == min(10, recordings)
+    assert score_fit._folds("ahead", "p", together)[0] == min(10, recordings)
 
 
 @given(st.integers(2, 24), st.data())
@@ -397,7 +398,7 @@ def test_beside_each_of_few_folds_something_can_be_fitted(count: int, data: st.D
         part if i in violated else part._replace(followed=part.followed & False)
         for i, part in enumerate(short(count))
     ]
-    folds, own = danger_fit._folds("ahead", "p", some)
+    folds, own = score_fit._folds("ahead", "p", some)
     assert {*own} == {*range(folds)}  # none is empty
     assert all(any(own[i] != fold for i in violated) for fold in range(folds))
 

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
+from forewarn.errors import plural
+from forewarn.states.learned_signal import SignalFit
+
 MOST_MOMENTS = 200
 """Moments that the history may span: all that it holds is read at each."""
 
@@ -110,20 +113,16 @@ class Ensemble:
         return None if math.isfinite(self.base) else ("base", "a finite number")
 
 
-@dataclass(frozen=True)
-class LearnedScoreFit:
+@dataclass(frozen=True, kw_only=True)
+class LearnedScoreFit(SignalFit):
     """A learned score as it was fitted.
 
     Attributes
     ----------
-    name : str
-        Name of the signal.
-    foresees, formula : str
-        The property of which it foresees a violation.
+    formula : str
+        That of the property, when it was fitted.
     horizon : float
         Within which time, in the unit of the clock; infinite if unbounded.
-    signals : tuple of str
-        What it is computed from.
     moments : int
         How far back its history reaches.
     lags : tuple of int
@@ -132,35 +131,19 @@ class LearnedScoreFit:
         For each signal 1 if the score may only rise with it, -1 if it may only fall, else 0.
     ensemble : Ensemble
         Fitted on all recordings.
-    cuts : tuple of float
-        Where ``bins`` cut it if they ask for ``auto``; rising within (0, 1).
     weights : tuple of float
         For each signal by how much it moves the logit, on average over what was fitted to.
-    recordings : tuple of str
-        Digests of the recordings that it was fitted on.
-    groups : tuple of str
-        For each of them the name of its group, empty for one that is in none; all of this empty
-        where nothing was grouped. Recordings of a group were left out together.
     fitted_with : str
         By which version of what; for information.
-    unseeing : tuple of Ensemble
-        One for each fold, fitted without its recordings: for those that are counted. Not kept in
-        files.
     """
 
-    name: str
-    foresees: str
     formula: str
     horizon: float
-    signals: tuple[str, ...]
     moments: int
     lags: tuple[int, ...]
     directions: tuple[int, ...]
     ensemble: Ensemble
-    cuts: tuple[float, ...] = ()
     weights: tuple[float, ...] = ()
-    recordings: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
     fitted_with: str = ""
     unseeing: tuple[Ensemble, ...] = field(default=(), compare=False, repr=False)
 
@@ -177,18 +160,31 @@ class LearnedScoreFit:
         found = dict(zip(self.signals, parts, strict=True))
         return dict(sorted(found.items(), key=lambda one: -one[1]))
 
-    def group_of(self, digest: str) -> str:
-        """Return the name of a recording's group, or its digest if it is in none."""
-        return self._groups.get(digest) or digest
+    @property
+    def in_words(self) -> str:
+        """What it foresees, and which signals decide."""
+        shares = [f"{name} {100 * share:.0f} %" for name, share in self.shares.items()]
+        cuts = ", ".join(f"{cut:g}" for cut in self.cuts)
+        return (
+            f"{self.name} foresees {self.foresees}: {plural(len(self.ensemble.roots), 'tree')} "
+            f"fitted to {plural(len(self.recordings), 'recording')}, decided by "
+            f"{', '.join(shares)}; bins cut it at {cuts}"
+        )
 
-    @cached_property
-    def clusters(self) -> frozenset[str]:
-        """Names of the groups that it was fitted on, and digests of recordings that are in none."""
-        return frozenset(map(self.group_of, self.recordings))
-
-    @cached_property
-    def _groups(self) -> dict[str, str]:
-        return dict(zip(self.recordings, self.groups, strict=bool(self.groups)))
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What there is to say of it, for ``--json``."""
+        return {
+            "property": self.foresees,
+            "signals": self.signals,
+            "history": self.moments,
+            "trees": len(self.ensemble.roots),
+            "line": bool(self.ensemble.line),
+            "cuts": self.cuts,
+            "shares": self.shares,
+            "recordings": len(self.recordings),
+            "digest": self.digest,
+        }
 
     @property
     def record(self) -> dict[str, Any]:

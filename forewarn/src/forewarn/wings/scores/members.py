@@ -17,10 +17,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.learning.danger_line import RIDGES, Line, fit_line
-from forewarn.learning.danger_trees import LARGE, SMALL, boosted, joined, logits_of, lost, stages
 from forewarn.learning.estimates.ensemble import fit_weights
-from forewarn.states.danger.fit import Ensemble
+from forewarn.wings.scores.boosted_trees import (
+    LARGE,
+    SMALL,
+    boosted,
+    joined,
+    logits_of,
+    lost,
+    stages,
+)
+from forewarn.wings.scores.fit import Ensemble
+from forewarn.wings.scores.line import RIDGES, Line, fit_line
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

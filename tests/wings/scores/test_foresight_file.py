@@ -13,15 +13,15 @@ from following import drive
 
 pytest.importorskip("sklearn", reason="the extra `learn` is not installed")
 
-from forewarn.learning import danger_fit
 from forewarn.models.file import load_model
+from forewarn.wings.scores import score_fit
 
 
 def test_the_file_to_copy_learns_and_foresees(
     forewarn: Callable[..., Any], repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(danger_fit, "MOST_TREES", 25)
-    monkeypatch.setattr(danger_fit, "FOLDS", range(5, 17))
+    monkeypatch.setattr(score_fit, "MOST_TREES", 25)
+    monkeypatch.setattr(score_fit, "FOLDS", range(5, 17))
     config = tmp_path / "foresight.yaml"
     copyfile(repository / "config" / "foresight.yaml", config)
     (tmp_path / "traces").mkdir()

@@ -462,7 +462,7 @@ static PyType_Slot ensemble_slots[] = {
 };
 
 static PyType_Spec ensemble_spec = {
-    .name = "forewarn.states.danger._trees.Ensemble",
+    .name = "forewarn.wings.scores._trees.Ensemble",
     .basicsize = sizeof(Ensemble),
     .flags = Py_TPFLAGS_DEFAULT,
     .slots = ensemble_slots,

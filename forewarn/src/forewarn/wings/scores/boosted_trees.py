@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.errors import InputError
-from forewarn.states.danger.fit import Ensemble
+from forewarn.wings.scores.fit import Ensemble
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

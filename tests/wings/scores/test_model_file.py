@@ -13,10 +13,10 @@ from scipy import sparse
 from forewarn.errors import ModelError
 from forewarn.models.checked_json import Reader
 from forewarn.models.counts import CountModel
-from forewarn.models.danger_file import dump_danger, parse_danger
 from forewarn.models.file import dump_model, merge_models, parse_model
-from forewarn.states.danger.fit import Ensemble, LearnedScoreFit
 from forewarn.states.vocabulary import Vocabulary
+from forewarn.wings.scores.fit import Ensemble, LearnedScoreFit
+from forewarn.wings.scores.model_file import dump_scores, parse_scores
 
 
 def fit(**changes: Any) -> LearnedScoreFit:
@@ -46,7 +46,13 @@ def model(*fits: LearnedScoreFit) -> CountModel:
     counts = sparse.csr_matrix(np.array([[0, 2], [1, 0]], dtype=np.int64))
     starts = np.array([1, 0], dtype=np.int64)
     return CountModel(
-        Vocabulary(("a",)), 10.0, "digest", (0, 1), counts, starts, learned_score=fits
+        Vocabulary(("a",)),
+        10.0,
+        "digest",
+        (0, 1),
+        counts,
+        starts,
+        sections={"learned_score": fits},
     )
 
 
@@ -98,19 +104,19 @@ def test_models_with_another_fit_are_not_merged() -> None:
     ],
 )
 def test_what_no_fit_has_is_refused(path: str, value: Any) -> None:
-    record = json.loads(json.dumps(dump_danger([fit()])))[0]
+    record = json.loads(json.dumps(dump_scores([fit()])))[0]
     *folders, key = path.split(".")
     place = record
     for folder in folders:
         place = place[folder]
     place[key] = value
     with pytest.raises(ModelError) as caught:
-        parse_danger([Reader(record, "learned_score[0]")])
+        parse_scores([Reader(record, "learned_score[0]")])
     assert caught.value.key.startswith(f"learned_score[0].{path}")
     assert caught.value.accepted
 
 
 def test_two_of_one_name_are_refused() -> None:
-    record = json.loads(json.dumps(dump_danger([fit()])))[0]
+    record = json.loads(json.dumps(dump_scores([fit()])))[0]
     with pytest.raises(ModelError, match="twice"):
-        parse_danger([Reader(record, "learned_score[0]"), Reader(record, "learned_score[1]")])
+        parse_scores([Reader(record, "learned_score[0]"), Reader(record, "learned_score[1]")])

@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from forewarn.errors import ModelError
-from forewarn.states.danger.fit import MOST_MOMENTS, Ensemble, LearnedScoreFit
+from forewarn.models.sections import ModelSection
+from forewarn.wings.scores.fit import MOST_MOMENTS, Ensemble, LearnedScoreFit
 
 if TYPE_CHECKING:
     from forewarn.models.checked_json import Reader
@@ -21,7 +22,7 @@ WHOLE = ("roots", "feature", "left", "right", "missing_left", "needed")
 NUMBERS = ("threshold", "value")
 
 
-def dump_danger(fits: Sequence[LearnedScoreFit]) -> list[dict[str, Any]]:
+def dump_scores(fits: Sequence[LearnedScoreFit]) -> list[dict[str, Any]]:
     """Return learned scores as JSON can hold them."""
     found = []
     for fit in fits:
@@ -33,7 +34,7 @@ def dump_danger(fits: Sequence[LearnedScoreFit]) -> list[dict[str, Any]]:
     return found
 
 
-def parse_danger(readers: Sequence[Reader]) -> tuple[LearnedScoreFit, ...]:
+def parse_scores(readers: Sequence[Reader]) -> tuple[LearnedScoreFit, ...]:
     """Return learned scores from JSON.
 
     Raises
@@ -110,3 +111,6 @@ def _ensemble(reader: Reader) -> Ensemble:
         raise reader.wrong("line", reader.value["line"], "four numbers for each feature")
     line = tuple(tuple(numbers[i : i + 4]) for i in range(0, len(numbers), 4))
     return Ensemble(base=reader.number("base"), line=line, **arrays)
+
+
+SECTION = ModelSection(dump_scores, parse_scores)

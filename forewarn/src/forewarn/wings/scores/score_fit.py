@@ -1,7 +1,7 @@
 """Fit a learned score: boosted trees and lines, judged on recordings that they did not see.
 
 How many trees there are, how steep a line may be and what each counts is what predicts recordings
-best that were left out, fold by fold (`danger_members`). The fits of a fold then judge its
+best that were left out, fold by fold (`members`). The fits of a fold then judge its
 recordings: where these are counted, and where cuts are chosen.
 """
 
@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.assessment.ranking import curve_of
 from forewarn.config.sections import PropertySpec
 from forewarn.errors import ConfigError
-from forewarn.learning.danger_members import Data, columns_of, fit_members
-from forewarn.learning.danger_trees import MOST_TREES, need_sklearn
 from forewarn.learning.folds import parted
 from forewarn.models.run_ends import RunEnd, judge_ends
-from forewarn.states.danger.fit import LearnedScoreFit, features_of, lags_of
-from forewarn.states.danger.score import Scoring, compiled_trees
+from forewarn.wings.scores.boosted_trees import MOST_TREES, need_sklearn
+from forewarn.wings.scores.fit import LearnedScoreFit, features_of, lags_of
+from forewarn.wings.scores.members import Data, columns_of, fit_members
+from forewarn.wings.scores.score import Scoring, compiled_trees
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -143,6 +144,29 @@ class FittedScore:
     left_out: tuple[str, ...]
     rounds: tuple[int, ...]
     members: Mapping[str, float]
+
+    @property
+    def brier(self) -> float:
+        """Mean squared error of the scores."""
+        return float(np.mean((self.scores - self.followed) ** 2))
+
+    @property
+    def area(self) -> float:
+        """Area under the curve of precision and recall."""
+        return curve_of(self.scores, self.followed).area
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """How it came about, for ``--json``."""
+        return {
+            "ticks": len(self.scores),
+            "followed": int(self.followed.sum()),
+            "censored": self.censored,
+            "stride": self.stride,
+            "left_out": self.left_out,
+            "brier": self.brier,
+            "pr_area": self.area,
+        }
 
 
 Tell = Callable[[int, int], None]

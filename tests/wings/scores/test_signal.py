@@ -19,7 +19,7 @@ from forewarn.learning.folds import parted, unseeing
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.signals.snapshots import Snapshot
 from forewarn.states.abstraction import Past
-from forewarn.states.danger.fit import Ensemble, LearnedScoreFit, lags_of
+from forewarn.wings.scores.fit import Ensemble, LearnedScoreFit, lags_of
 from tests import trees_interpreter as oracle
 
 TEXT = """
