@@ -16,9 +16,9 @@ import pytest
 from switchboard import Switchboard
 
 from forewarn.config.actions import ACTIONS, NO_ACTION, Action
-from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.intervention import Intervention
 from forewarn_ros.status import Severity
-from monitor_node.actuators.interface import Actuator, demand_of
+from monitor_node.actuators.interface import Actuator
 
 FREE, STOPPED, HARD, ASIDE = "free", "stopped", "stopped hard", "pulled over"
 LIMIT = 0.5
@@ -203,8 +203,8 @@ class NodeActuatorContract(ActuatorContract):
         }
 
     def told(self, action: str, active: bool, limit: float) -> None:
-        request = Request(1, action, active, "", (), 1.0, limit, "", ())
-        self.actuator.demand(demand_of(request), self.now)
+        request = Intervention(action, limit, 1, active)
+        self.actuator.demand(request.demanded, self.now)
 
     @pytest.mark.parametrize("action", ["LIMIT_SPEED", *STOPS])
     def test_what_nobody_takes_up_becomes_an_error(self, action: str) -> None:

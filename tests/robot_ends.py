@@ -18,8 +18,9 @@ from apollo_bridge.commands import PAD, PLANNING, Way
 from apollo_bridge.layouts import own_class
 from apollo_bridge.left_in_force import Memory
 from apollo_bridge.node import NAMES
-from apollo_bridge.relay import Relay, Wish
+from apollo_bridge.relay import Relay
 from forewarn.config.actuators import AutowareSpec, Nav2Spec, TwistSpec
+from forewarn.monitoring.intervention import Intervention
 from forewarn_ros.messages import from_time
 from monitor_node import conversions
 from monitor_node.actuators.twist import APPLIED, LATCHED
@@ -330,8 +331,9 @@ class ApolloEnd:
 
     def _intervene(self, message: Any) -> None:
         name, limit = NAMES.get(message.action, ""), message.speed_limit
-        wish = Wish(message.id, name, message.active, limit, message.reason, message.session)
-        self.relay.intervene(wish, self._now_ns, alone=self._ear.get_publisher_count() <= 1)
+        wish = Intervention(name, limit, message.id, message.active, reason=message.reason)
+        alone = self._ear.get_publisher_count() <= 1
+        self.relay.intervene(wish, self._now_ns, message.session, alone=alone)
 
     @property
     def _now_ns(self) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from evaluation.harness.control import Quantity, Values, number
-from monitor_node.actuators.interface import Demand
+from forewarn.monitoring.intervention import Intervention
 
-STOP, SOFT_STOP = Demand("EMERGENCY_STOP"), Demand("COMFORTABLE_STOP")
+STOP, SOFT_STOP = Intervention("EMERGENCY_STOP"), Intervention("COMFORTABLE_STOP")
 CONFLICTS = tuple(
     f"conflict_{who}" for who in ("car", "stopped", "flank", "walker", "standing", "in_way")
 )

@@ -45,8 +45,8 @@ from forewarn.config.sections import BoundsSpec
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import compile_for
+from forewarn.monitoring.intervention import Intervention
 from forewarn.wings.decisions.section import ShieldSpec
-from monitor_node.actuators.interface import Demand
 
 HERE = Path(__file__).resolve().parent
 TITLE = "Closed loop in SUMO's town"
@@ -57,7 +57,7 @@ ON_THE_WAY = "moving & !red & !yellow & !junction & !conflict_car<1.8 & !conflic
 """Success: it drives, with no light against it and nobody in its way."""
 
 SHIELD = ShieldSpec(failure="collision | ran_red", success=ON_THE_WAY, at_least=0.9, horizon=5.0)
-ASKED = (Demand("LIMIT_SPEED", 4.0, id=1), SOFT_STOP, STOP)
+ASKED = (Intervention("LIMIT_SPEED", 4.0, id=1), SOFT_STOP, STOP)
 """What may be asked of the ego, the mildest first."""
 
 BEYOND = 3  # ticks: a collision is published a tick after it happened

@@ -10,7 +10,7 @@ from evaluation.closed_loop.town import Run
 from evaluation.harness.control import Library
 from evaluation.sumo.network import EGO, Scenario
 from evaluation.sumo.simulation import STEP, Frame
-from monitor_node.actuators.interface import NOTHING, Demand
+from forewarn.monitoring.intervention import NOTHING, Intervention
 
 LENGTH = 1000.0  # m
 LIMIT = 240.0  # s
@@ -88,7 +88,7 @@ class Referee:
         """The ego has arrived or collided."""
         return self.trip.end != "late"
 
-    def demanded(self, demand: Demand) -> None:
+    def demanded(self, demand: Intervention) -> None:
         """Take what is demanded of the ego until the next tick."""
         self.trip.interventions += demand.moves and not self._demand.moves
         self.trip.intervened += PERIOD * demand.moves
@@ -124,7 +124,7 @@ class Brakes:
         self._present = NOTHING
         self._top_speed: float | None = None
 
-    def apply(self, demand: Demand) -> None:
+    def apply(self, demand: Intervention) -> None:
         """Do it until the next tick."""
         if demand.stops:
             emergency = demand.hard

@@ -16,11 +16,11 @@ from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.counts import CountModel, Provenance
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.evaluate import TickResult
+from forewarn.monitoring.intervention import NOTHING, Intervention
 from forewarn.states.interface import StateSpace, is_terminal
 from forewarn.wings.decisions.process_query import state_mask
 from forewarn.wings.decisions.shield import ShieldTable
 from forewarn.wings.decisions.shielding import advise_action
-from monitor_node.actuators.interface import NOTHING, Demand
 
 DRIVE_ON = "drive on"
 """What is done while nothing is asked for."""
@@ -41,7 +41,7 @@ class Advised(Library):
         With a `shield` section, unless a process is `held`.
     model : CountModel
         The policy's risk, and the shield unless a process is `held`, of the counts of its actions.
-    asked : sequence of Demand
+    asked : sequence of Intervention
         What may be recommended.
     held : Process, optional
         What followed actions that were held for so many ticks: its shield is asked, and only when
@@ -57,7 +57,7 @@ class Advised(Library):
         self,
         compiled: CompiledSpec,
         model: CountModel,
-        asked: Sequence[Demand],
+        asked: Sequence[Intervention],
         held: Process | None = None,
         visits: int = 0,
         policies: Policies | None = None,
@@ -74,7 +74,7 @@ class Advised(Library):
         super().begin()
         self._demand, self._left = NOTHING, 0
 
-    def tick(self, number: int) -> Demand:
+    def tick(self, number: int) -> Intervention:
         """Decide, or go on with what was decided."""
         result = self.watch.tick(number)
         self._left -= 1
@@ -83,7 +83,7 @@ class Advised(Library):
             self._left = self._ticks if self._demand is not NOTHING else 0
         return self._demand
 
-    def _recommended(self, result: TickResult) -> Demand:
+    def _recommended(self, result: TickResult) -> Intervention:
         request = result.request
         if request is None or not request.active:
             return NOTHING
@@ -155,7 +155,9 @@ def _ends(failure: str, space: StateSpace, logs: Sequence[Log]) -> set[int]:
 class Exploring(Library):
     """Tries actions at random moments, more often in danger, and logs what follows them."""
 
-    def __init__(self, compiled: CompiledSpec, model: CountModel, asked: Sequence[Demand]) -> None:
+    def __init__(
+        self, compiled: CompiledSpec, model: CountModel, asked: Sequence[Intervention]
+    ) -> None:
         super().__init__(compiled, model)
         self._asked = tuple(asked)
         self._rate = float(compiled.spec.rate)
@@ -168,7 +170,7 @@ class Exploring(Library):
         self._demand, self._left = NOTHING, 0
         self.log: list[tuple[int | None, str]] = []
 
-    def tick(self, number: int) -> Demand:
+    def tick(self, number: int) -> Intervention:
         """Try something, or go on with it."""
         result = self.watch.tick(number)
         if self._left == 0:

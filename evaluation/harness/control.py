@@ -12,10 +12,9 @@ from forewarn.config.file import MonitorSpec
 from forewarn.logic.specification import CompiledSpec
 from forewarn.messages.definitions import MessageType, installed_message_type
 from forewarn.models.counts import CountModel
-from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.intervention import NOTHING, Intervention
 from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.policy import RESTING, Level, PolicyState, Rules, decide
-from monitor_node.actuators.interface import NOTHING, Demand, demand_of
 
 Policies = Mapping[str, Mapping[str, object]]
 Values = Mapping[str, Any]
@@ -26,10 +25,9 @@ def installed_types(spec: MonitorSpec) -> dict[str, MessageType]:
     return {topic: installed_message_type(kind) for topic, kind in spec.topics.items()}
 
 
-def moving(request: Request | None) -> Demand:
+def moving(request: Intervention | None) -> Intervention:
     """Return what an intervention demands; one that asks for words alone demands nothing."""
-    demand = demand_of(request)
-    return demand if demand.moves else NOTHING
+    return request.demanded if request is not None and request.demanded.moves else NOTHING
 
 
 class Library:
@@ -57,7 +55,7 @@ class Library:
         if message.topic.name in self._topics:
             self.watch.accept(message.topic.name, message.time_ns, message.data)
 
-    def tick(self, number: int) -> Demand:
+    def tick(self, number: int) -> Intervention:
         """Decide."""
         return moving(self.watch.tick(number).request)
 
@@ -69,7 +67,7 @@ class Quantity(NamedTuple):
     score: Callable[[Values], float]
     act: float
     release: float
-    demand: Demand
+    demand: Intervention
     hold: int = 5  # ticks that an alert lasts at the least
     most: float = math.inf  # ticks after which nothing is demanded, though it lasts
 
@@ -88,7 +86,7 @@ class QuantityRules:
         ]
         self._states: list[PolicyState] = [RESTING] * len(self._quantities)
 
-    def decide(self, tick: int, values: Values) -> Demand:
+    def decide(self, tick: int, values: Values) -> Intervention:
         """Return what is demanded at a tick with these signals; None where they are unknown."""
         demanded = NOTHING
         for index, quantity in enumerate(self._quantities):
@@ -113,7 +111,7 @@ class OnSignals(Library):
         super().begin()
         self._rules = QuantityRules(self._quantities)
 
-    def tick(self, number: int) -> Demand:
+    def tick(self, number: int) -> Intervention:
         """Decide."""
         session = self.watch
         signals = session.monitor.abstraction

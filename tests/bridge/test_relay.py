@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,16 @@ from apollo_bridge.commander import Commander
 from apollo_bridge.commands import WAYS
 from apollo_bridge.layouts import own_class
 from apollo_bridge.left_in_force import Memory
-from apollo_bridge.relay import Relay, Wish
+from apollo_bridge.relay import Relay
 from forewarn.errors import RecordingError
+from forewarn.monitoring.intervention import Intervention
 
 NOW = 1_700_000_000_000_000_000
 PAD = "/apollo/planning/pad"
 STOP, RESUME = 4, 5
-NOTHING = Wish(0, "NONE", False, math.nan, "the monitor was activated")
-STOPPING = Wish(1, "EMERGENCY_STOP", True, math.nan, "red_light: 0.8")
-OVER = Wish(1, "NONE", False, math.nan, "no property alerts any more")
+NOTHING = Intervention("NONE", id=0, active=False, reason="the monitor was activated")
+STOPPING = Intervention("EMERGENCY_STOP", id=1, active=True, reason="red_light: 0.8")
+OVER = Intervention("NONE", id=1, active=False, reason="no property alerts any more")
 
 
 class Logged:
@@ -234,24 +234,22 @@ def test_a_journal_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_a_second_monitor_does_not_end_what_the_first_asked_for() -> None:
     bridge = Bridge(None)
-    asked, over = (item._replace(session="a") for item in (STOPPING, OVER))
-    twin = NOTHING._replace(session="b")
-    bridge.relay.intervene(asked, NOW, alone=True)
+    bridge.relay.intervene(STOPPING, NOW, "a", alone=True)
     for k in range(3):
-        bridge.relay.intervene(twin, NOW + 2 * k + 1, alone=False)
-        bridge.relay.intervene(asked, NOW + 2 * k + 2, alone=False)
+        bridge.relay.intervene(NOTHING, NOW + 2 * k + 1, "b", alone=False)
+        bridge.relay.intervene(STOPPING, NOW + 2 * k + 2, "a", alone=False)
     assert bridge.written == [STOP]
     assert "several monitors speak" in bridge.relay.remark
-    bridge.relay.intervene(over, NOW + 10, alone=False)
+    bridge.relay.intervene(OVER, NOW + 10, "a", alone=False)
     assert bridge.written == [STOP, RESUME]
-    bridge.relay.intervene(STOPPING._replace(session="b"), NOW + 11, alone=False)
+    bridge.relay.intervene(STOPPING, NOW + 11, "b", alone=False)
     assert bridge.written == [STOP, RESUME, STOP]  # any monitor's stop counts
 
 
 def test_a_restarted_monitor_is_followed_once_the_graph_has_forgotten_the_old_one() -> None:
     bridge = Bridge(None)
-    bridge.relay.intervene(STOPPING._replace(session="a"), NOW)
-    bridge.relay.intervene(NOTHING._replace(session="b"), NOW + 1, alone=False)
+    bridge.relay.intervene(STOPPING, NOW, "a")
+    bridge.relay.intervene(NOTHING, NOW + 1, "b", alone=False)
     assert bridge.written == [STOP]
     bridge.relay.update(NOW + 2, alone=True)
     assert bridge.written == [STOP, RESUME]

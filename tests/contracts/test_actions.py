@@ -6,14 +6,14 @@ import math
 from pathlib import Path
 
 import pytest
-from forewarn_msgs.msg import Intervention
+from forewarn_msgs.msg import Intervention as InterventionMessage
 from pydantic import TypeAdapter, ValidationError
 
 from forewarn.config.actions import ACTIONS, NO_ACTION, SEVERITY, Action, Asked, Stop
 from forewarn.config.actuators import AutowareSpec
 from forewarn.config.sections import PropertySpec
-from monitor_node.actuators.interface import Demand
-from monitor_node.statements import Statement, strongest
+from forewarn.monitoring.intervention import Intervention, strongest
+from monitor_node.statements import Statement
 
 SPEED = 0.5
 DOCUMENTS = Path(__file__).parents[2] / "docs"
@@ -27,11 +27,11 @@ def limit_of(action: Action) -> float:
 def test_the_message_has_a_constant_for_every_action_and_no_other() -> None:
     constants = {
         name
-        for name in dir(Intervention)
-        if name.isupper() and isinstance(getattr(Intervention, name), int)
+        for name in dir(InterventionMessage)
+        if name.isupper() and isinstance(getattr(InterventionMessage, name), int)
     }
     assert constants - {"OBSERVE", "ACT"} == {*ACTIONS}
-    assert len({getattr(Intervention, name) for name in ACTIONS}) == len(ACTIONS)
+    assert len({getattr(InterventionMessage, name) for name in ACTIONS}) == len(ACTIONS)
 
 
 @every_action
@@ -68,13 +68,13 @@ def test_a_gate_understands_it_and_the_strongest_wins(action: Action) -> None:
     assert not statement.problem
     assert statement.demand.action == action.name
     for other in ACTIONS.values():
-        both = strongest(statement.demand, Demand(other.name, limit_of(other)))
+        both = strongest(statement.demand, Intervention(other.name, limit_of(other)))
         assert both.action == max(action.name, other.name, key=SEVERITY.index)
 
 
 @every_action
 def test_the_ego_of_the_closed_loop_moves_otherwise_for_limits_and_stops(action: Action) -> None:
-    demand = Demand(action.name, limit_of(action))
+    demand = Intervention(action.name, limit_of(action))
     assert demand.moves == (action.effect in ("limit", "stop"))
     assert demand.stops == action.stops
 

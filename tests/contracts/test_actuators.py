@@ -24,9 +24,10 @@ from apollo_bridge.commander import Commander
 from apollo_bridge.commands import PAD, PLANNING, way_of, why_not
 from apollo_bridge.layouts import own_class
 from apollo_bridge.left_in_force import Memory
-from apollo_bridge.relay import Relay, Wish
+from apollo_bridge.relay import Relay
 from forewarn.config.actions import ACTIONS, NO_ACTION, Action
 from forewarn.config.actuators import ActuatorsSpec, AutowareSpec, Nav2Spec, TwistSpec
+from forewarn.monitoring.intervention import Intervention
 from forewarn_ros.status import Severity
 from monitor_node.actuators.autoware import Autoware
 from monitor_node.actuators.dead_man import unwatched
@@ -333,7 +334,7 @@ class TestApolloPads(ActuatorContract):
         return self.count
 
     def told(self, action: str, active: bool, limit: float) -> None:
-        self.relay.intervene(Wish(1, action, active, limit, ""), round(self.now * 1e9))
+        self.relay.intervene(Intervention(action, limit, 1, active), round(self.now * 1e9))
 
     def effect(self) -> str:
         if self.stop == FREE and self.target < math.inf:

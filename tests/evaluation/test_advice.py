@@ -14,11 +14,11 @@ from forewarn.config.file import load_spec
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.counts import CountModel
+from forewarn.monitoring.intervention import NOTHING, Intervention
 from forewarn.wings.decisions.section import ShieldSpec
-from monitor_node.actuators.interface import NOTHING, Demand
 
 GAP = Topic("/gap", "std_msgs/msg/Float64")
-STOP, LIMIT = Demand("EMERGENCY_STOP"), Demand("LIMIT_SPEED", 0.1, id=1)
+STOP, LIMIT = Intervention("EMERGENCY_STOP"), Intervention("LIMIT_SPEED", 0.1, id=1)
 ASKED = (LIMIT, STOP)
 MONITOR = {
     "version": 1,
@@ -74,7 +74,7 @@ def states(compiled: CompiledSpec, model: CountModel) -> dict[str, int]:
     return {compiled.abstraction.vocabulary.name(state): state for state in model.states}
 
 
-def driven(one: Advised | Exploring) -> list[Demand]:
+def driven(one: Advised | Exploring) -> list[Intervention]:
     """Let a bag's messages arrive, and return what is demanded at each tick."""
     one.begin()
     demands = []
@@ -120,7 +120,7 @@ def test_actions_that_are_held_count_from_one_decision_to_the_next(
     ("visits", "stops", "expected"), [(0, 0, LIMIT), (10, 9, STOP), (10, 10, LIMIT)]
 )
 def test_who_is_advised_does_it_unless_what_is_demanded_was_tried_too_seldom(
-    compiled: CompiledSpec, model: CountModel, visits: int, stops: int, expected: Demand
+    compiled: CompiledSpec, model: CountModel, visits: int, stops: int, expected: Intervention
 ) -> None:
     """All but a speed limit leads into it; each is done for as long as it was tried."""
     named = states(compiled, model)

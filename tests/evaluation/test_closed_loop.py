@@ -28,8 +28,7 @@ from forewarn.config.file import load_spec
 from forewarn.config.sections import BoundsSpec
 from forewarn.models.file import load_model
 from forewarn.monitoring.build import compile_for
-from forewarn.monitoring.intervention import Request
-from monitor_node.actuators.interface import NOTHING, Demand
+from forewarn.monitoring.intervention import NOTHING, Intervention
 
 
 def frame(step: int = 0, **changes: Any) -> Frame:
@@ -51,8 +50,8 @@ def frame(step: int = 0, **changes: Any) -> Frame:
     return Frame(step=step, **{**values, **changes})
 
 
-def request(action: str, active: bool) -> Request:
-    return Request(1, action, active, "p", ("p",), 0.5, math.nan, "", ())
+def request(action: str, active: bool) -> Intervention:
+    return Intervention(action, id=1, active=active)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +66,7 @@ def request(action: str, active: bool) -> Request:
     ],
 )
 def test_only_active_requests_that_move_the_ego_are_demands(
-    asked: Request | None, demanded: str
+    asked: Intervention | None, demanded: str
 ) -> None:
     assert moving(asked).action == demanded
     assert moving(asked).moves == (demanded != "NONE")
@@ -100,7 +99,9 @@ def test_the_nearest_conflict_counts_and_unknown_ones_do_not() -> None:
     assert time_to_conflict(values) == 0.7
     assert time_to_conflict({"conflict_car": math.nan}) == math.inf
     rules = QuantityRules(physical_quantities(5.0, 0.8))
-    assert rules.decide(1, values) == Demand("EMERGENCY_STOP", pytest.approx(math.nan, nan_ok=True))
+    assert rules.decide(1, values) == Intervention(
+        "EMERGENCY_STOP", pytest.approx(math.nan, nan_ok=True)
+    )
 
 
 class Sumo:
@@ -128,7 +129,7 @@ def test_brakes_are_renewed_at_each_tick_and_let_go_once() -> None:
     sumo = Sumo()
     brakes = Brakes(sumo)
     for action in ("EMERGENCY_STOP", "COMFORTABLE_STOP", "NONE", "NONE"):
-        brakes.apply(Demand(action))
+        brakes.apply(Intervention(action))
     assert sumo.calls == [
         ("setSpeedMode", 27),
         ("setAcceleration", -8.0, 0.1),
@@ -141,7 +142,12 @@ def test_brakes_are_renewed_at_each_tick_and_let_go_once() -> None:
 def test_a_speed_limit_is_taken_back() -> None:
     sumo = Sumo()
     brakes = Brakes(sumo)
-    for demand in (Demand("LIMIT_SPEED", 3.0), Demand("LIMIT_SPEED", 2.0), NOTHING, NOTHING):
+    for demand in (
+        Intervention("LIMIT_SPEED", 3.0),
+        Intervention("LIMIT_SPEED", 2.0),
+        NOTHING,
+        NOTHING,
+    ):
         brakes.apply(demand)
     assert sumo.calls == [("setMaxSpeed", 3.0), ("setMaxSpeed", 2.0), ("setMaxSpeed", 55.0)]
 
@@ -156,7 +162,7 @@ def test_who_hit_whom(speed: float, x: float, role: str) -> None:
 
 def test_the_referee_ends_a_trip_at_the_first_collision() -> None:
     referee = Referee(Sumo(people=("b",)))
-    referee.demanded(Demand("EMERGENCY_STOP"))
+    referee.demanded(Intervention("EMERGENCY_STOP"))
     referee.watch(frame(1, ran_red=True, acceleration=-4.0))
     referee.watch(frame(2, acceleration=-4.0))
     assert not referee.over

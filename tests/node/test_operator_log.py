@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from forewarn.config.actions import NO_ACTION
 from forewarn.monitoring.evaluate import TickResult
-from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.intervention import Intervention
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
 from forewarn.states.vocabulary import Observation
@@ -43,14 +41,18 @@ def verdict(name: str, violation: bool, counted: bool = True) -> PropertyVerdict
     )  # fmt: skip
 
 
-def outcome(*violated: str, request: Request | None = None, counted: bool = True) -> TickResult:
+def outcome(
+    *violated: str, request: Intervention | None = None, counted: bool = True
+) -> TickResult:
     properties = tuple(verdict(name, name in violated, counted) for name in ("brake", "red_light"))
     seen = Observation(state=1, known=1, mask=1, open_terminals=0, active=True)
     return TickResult(Verdict(0, 0, seen, properties, (), ()), (), request)
 
 
-def asked(action: str, number: int = 1, reason: str = "why", *, active: bool = True) -> Request:
-    return Request(number, action, active, "", (), math.nan, math.nan, reason, ())
+def asked(
+    action: str, number: int = 1, reason: str = "why", *, active: bool = True
+) -> Intervention:
+    return Intervention(action, id=number, active=active, reason=reason)
 
 
 def test_an_intervention_is_told_when_it_begins_changes_and_ends(log: Log) -> None:

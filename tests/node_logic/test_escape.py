@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.config.actuators import TwistSpec, Ways
-from monitor_node.actuators.interface import NOTHING, Demand
+from forewarn.monitoring.intervention import NOTHING, Intervention
 from monitor_node.escape import NEGLIGIBLE, STANDS, Account, account_of
 from monitor_node.motion import REST, Pace, Velocity
 from monitor_node.statements import Statement
@@ -31,7 +31,7 @@ RULES = GateRules.of(SPEC)
 assert RULES.escape is not None
 LONGEST, RENEWED = RULES.escape.longest, RULES.escape.renewed_after
 PLAIN = replace(RULES, escape=None)
-STOP, BACK, TURN = Demand("EMERGENCY_STOP", id=1), Velocity(-0.5), Velocity(yaw=-1.0)
+STOP, BACK, TURN = Intervention("EMERGENCY_STOP", id=1), Velocity(-0.5), Velocity(yaw=-1.0)
 CLOSE = 1e-9
 BOTH = Ways(reverse=True, turn=True)
 
@@ -41,7 +41,7 @@ def run(
     now: float,
     seconds: float,
     command: Velocity,
-    demand: Demand = STOP,
+    demand: Intervention = STOP,
     *,
     clear: Ways = BOTH,
     rules: GateRules = RULES,
@@ -178,7 +178,11 @@ def test_a_way_that_closes_ends_it_at_once_and_forward_does_not_follow() -> None
     backing = run(stopped(), 3.0, 1.0, BACK)[-1]
     assert backing.output.x < 0.0
     closed = Ways(turn=True)
-    for demand, clear in ((STOP, closed), (Demand("COMFORTABLE_STOP"), Ways()), (NOTHING, BOTH)):
+    for demand, clear in (
+        (STOP, closed),
+        (Intervention("COMFORTABLE_STOP"), Ways()),
+        (NOTHING, BOTH),
+    ):
         after = run(backing, 4.0, PERIOD, Velocity(2.0), demand, clear=clear)[0].output
         assert 0.0 <= after.x <= 0.5 * PERIOD + CLOSE
         assert demand == NOTHING or after == REST
@@ -205,7 +209,7 @@ def test_a_clock_that_goes_back_uses_everything_up() -> None:
 
 
 def test_a_limit_of_nothing_has_no_way_out() -> None:
-    state = run(stopped(), 3.0, 3.0, BACK, Demand("LIMIT_SPEED", 0.0))[-1]
+    state = run(stopped(), 3.0, 3.0, BACK, Intervention("LIMIT_SPEED", 0.0))[-1]
     assert state.output == REST
 
 
@@ -246,8 +250,13 @@ commands = st.one_of(
 )
 demands = st.sampled_from(
     [
-        *(STOP, STOP, STOP, Demand("COMFORTABLE_STOP"), Demand("PULL_OVER")),
-        *(NOTHING, Demand("WARN"), Demand("LIMIT_SPEED", 0.5), Demand("LIMIT_SPEED", 0.0)),
+        *(STOP, STOP, STOP, Intervention("COMFORTABLE_STOP"), Intervention("PULL_OVER")),
+        *(
+            NOTHING,
+            Intervention("WARN"),
+            Intervention("LIMIT_SPEED", 0.5),
+            Intervention("LIMIT_SPEED", 0.0),
+        ),
     ]
 )
 delays = st.sampled_from([PERIOD, PERIOD, 0.0, 0.01, 0.2, 0.3, 2.0, -1.0])

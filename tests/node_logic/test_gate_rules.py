@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.config.actuators import TwistSpec
-from monitor_node.actuators.interface import NOTHING, Demand
+from forewarn.monitoring.intervention import NOTHING, Intervention
 from monitor_node.motion import REST, Pace, Rates, Velocity
 from monitor_node.twist_gate import GateRules, GateState, Stop, idle, measure, receive, step
 
@@ -24,20 +24,29 @@ RULES = GateRules(
     recovery=Rates(0.4, 0.8),
     command_timeout=0.5,
 )
-COMFORTABLE, EMERGENCY = Demand("COMFORTABLE_STOP"), Demand("EMERGENCY_STOP")
+COMFORTABLE, EMERGENCY = Intervention("COMFORTABLE_STOP"), Intervention("EMERGENCY_STOP")
 CLOSE = 1e-9
 
 components = st.floats(-3, 3).map(lambda x: 0.0 if abs(x) < 1e-6 else x)
 velocities = st.builds(Velocity, *[components] * 6)
 demands = st.sampled_from(
-    [NOTHING, Demand("WARN"), COMFORTABLE, EMERGENCY, Demand("PULL_OVER"), Demand("REPLAN")]
-) | st.builds(Demand, st.just("LIMIT_SPEED"), st.floats(0, 2))
+    [
+        NOTHING,
+        Intervention("WARN"),
+        COMFORTABLE,
+        EMERGENCY,
+        Intervention("PULL_OVER"),
+        Intervention("REPLAN"),
+    ]
+) | st.builds(Intervention, st.just("LIMIT_SPEED"), st.floats(0, 2))
 sequences = st.lists(
     st.tuples(st.none() | velocities, demands, st.floats(1e-3, 0.4)), min_size=1, max_size=30
 )
 
 
-def drive(state: GateState, now: float, seconds: float, demand: Demand, command: Velocity) -> list:
+def drive(
+    state: GateState, now: float, seconds: float, demand: Intervention, command: Velocity
+) -> list:
     """Step at 50 Hz with a command each time; return all states."""
     found = []
     for k in range(1, round(seconds * 50) + 1):
@@ -57,7 +66,7 @@ def test_without_a_demand_commands_pass_unchanged_and_at_once() -> None:
 
 @pytest.mark.parametrize(("demand", "seconds"), [(COMFORTABLE, 2.0), (EMERGENCY, 0.4)])
 def test_a_stop_takes_as_long_as_its_deceleration_says_and_keeps_the_curve(
-    demand: Demand, seconds: float
+    demand: Intervention, seconds: float
 ) -> None:
     command = Velocity(1.0, yaw=0.5)  # 1 m/s at 0.5 m/s^2: 2 s
     moving = drive(GateState(), 0.0, 0.2, NOTHING, command)[-1]
@@ -86,19 +95,19 @@ def test_a_planner_that_brakes_harder_is_not_hindered() -> None:
 def test_a_limit_scales_the_whole_command_and_leaves_slower_ones_alone() -> None:
     command = Velocity(1.0, yaw=0.5)
     moving = drive(GateState(), 0.0, 0.2, NOTHING, command)[-1]
-    limited = drive(moving, 0.2, 3.0, Demand("LIMIT_SPEED", 0.4), command)
+    limited = drive(moving, 0.2, 3.0, Intervention("LIMIT_SPEED", 0.4), command)
     assert limited[-1].output == pytest.approx(Velocity(0.4, yaw=0.2))
     speeds = [1.0, *(state.output.speed for state in limited)]
     assert all(a - b <= 0.5 * 0.02 + CLOSE for a, b in itertools.pairwise(speeds))
     slow = Velocity(0.3, yaw=2.0)
-    assert drive(limited[-1], 3.2, 0.1, Demand("LIMIT_SPEED", 0.4), slow)[-1].output == slow
+    assert drive(limited[-1], 3.2, 0.1, Intervention("LIMIT_SPEED", 0.4), slow)[-1].output == slow
 
 
 @pytest.mark.parametrize("limit", [0.0, -1.0, math.nan])
 @pytest.mark.parametrize("command", [Velocity(1.0), Velocity(yaw=2.0)], ids=["on", "on the spot"])
 def test_a_limit_of_nothing_or_of_no_number_is_a_stop(command: Velocity, limit: float) -> None:
     moving = drive(GateState(), 0.0, 0.2, NOTHING, command)[-1]
-    end = drive(moving, 0.2, 2.2, Demand("LIMIT_SPEED", limit), command)[-1]
+    end = drive(moving, 0.2, 2.2, Intervention("LIMIT_SPEED", limit), command)[-1]
     assert end.output == REST
 
 
@@ -297,7 +306,7 @@ def test_a_stop_is_said_to_hold_back() -> None:
 
 def test_after_a_limit_the_speed_comes_back_gradually() -> None:
     command = Velocity(1.0)
-    limited = drive(GateState(), 0.0, 0.2, Demand("LIMIT_SPEED", 0.4), command)[-1]
+    limited = drive(GateState(), 0.0, 0.2, Intervention("LIMIT_SPEED", 0.4), command)[-1]
     assert limited.held is True
     back = drive(limited, 0.2, 0.5, NOTHING, command)
     assert back[-1].output == pytest.approx(Velocity(0.4 + 0.4 * 0.5))
@@ -305,7 +314,7 @@ def test_after_a_limit_the_speed_comes_back_gradually() -> None:
 
 def test_where_a_limit_follows_a_stop_the_speed_comes_back_gradually() -> None:
     stopped = drive(GateState(), 0.0, 1.0, COMFORTABLE, Velocity(1.0))[-1]
-    back = drive(stopped, 1.0, 0.5, Demand("LIMIT_SPEED", 0.8), Velocity(1.0))
+    back = drive(stopped, 1.0, 0.5, Intervention("LIMIT_SPEED", 0.8), Velocity(1.0))
     assert back[-1].output == pytest.approx(Velocity(0.4 * 0.5))
 
 

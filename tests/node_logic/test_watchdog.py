@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from monitor_node.actuators.interface import NOTHING, Demand
-from monitor_node.statements import Statement, strongest
+from forewarn.monitoring.intervention import NOTHING, Intervention, strongest
+from monitor_node.statements import Statement
 from monitor_node.watchdog import MOST_SESSIONS, WEAKER, Watchdog
 
 TIMEOUT, PERIOD = 0.5, 0.1
@@ -82,7 +82,7 @@ def test_a_monitor_that_asks_for_nothing_lets_pass(told: Told) -> None:
 def test_what_it_asks_for_is_done(told: Told) -> None:
     for said in (LIMIT, STOP, EMERGENCY):
         told.tick(10.1, **said)
-        wanted = Demand(said["action"], said.get("speed_limit", math.nan), said["id"])
+        wanted = Intervention(said["action"], said.get("speed_limit", math.nan), said["id"])
         assert repr(told.watchdog.demand(10.2)) == repr((wanted, "asked for by the monitor"))
     told.tick(10.3, id=9)
     assert told.watchdog.demand(10.3)[0] == NOTHING
@@ -141,7 +141,10 @@ def test_an_intervention_left_alone_stops_the_robot(told: Told) -> None:
     assert told.action(11.1) == "COMFORTABLE_STOP"
     assert told.reason(11.1) == "the monitor went silent during an intervention"
     told.intervene(11.1, **LIMIT)
-    assert told.watchdog.demand(11.1) == (Demand("LIMIT_SPEED", 1.0, 7), "asked for by the monitor")
+    assert told.watchdog.demand(11.1) == (
+        Intervention("LIMIT_SPEED", 1.0, 7),
+        "asked for by the monitor",
+    )
 
 
 # Content
@@ -415,9 +418,9 @@ def test_many_names_take_no_more_room_than_few(told: Told) -> None:
 
 
 def test_of_two_limits_the_lower_counts() -> None:
-    low, high = Demand("LIMIT_SPEED", 1.0), Demand("LIMIT_SPEED", 2.0)
+    low, high = Intervention("LIMIT_SPEED", 1.0), Intervention("LIMIT_SPEED", 2.0)
     assert strongest(high, low) == strongest(low, high) == low
-    assert strongest(low, Demand("PULL_OVER")).action == "PULL_OVER"
+    assert strongest(low, Intervention("PULL_OVER")).action == "PULL_OVER"
 
 
 def test_no_limit_here_and_no_limit_there_is_no_contradiction(told: Told) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from forewarn_msgs.msg import Intervention, RiskArray, Signals
+from forewarn_msgs.msg import Intervention as InterventionMessage
+from forewarn_msgs.msg import RiskArray, Signals
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
@@ -20,13 +21,14 @@ from apollo_bridge.derivation import Derivation, SentSignal
 from apollo_bridge.diagnosis import statuses
 from apollo_bridge.left_in_force import Memory
 from apollo_bridge.records import layouts_in
-from apollo_bridge.relay import Relay, Wish
+from apollo_bridge.relay import Relay
 from apollo_bridge.tcp import TcpTransport
 from apollo_bridge.transport import Channels, Transport
 from apollo_bridge.worker import Worker
 from forewarn.config.actions import ACTIONS
 from forewarn.config.file import load_spec
 from forewarn.errors import ConfigError
+from forewarn.monitoring.intervention import Intervention
 from forewarn.monitoring.record import Names
 from forewarn.signals.clock_kinds import clock_of
 from forewarn_ros.events import qos_mismatches
@@ -64,7 +66,7 @@ PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ("autostart", False, "Configure and activate at once, without a lifecycle manager."),
 )
 PERIODS_TO_DEADLINE = 2
-NAMES = {getattr(Intervention, name): name for name in ACTIONS}
+NAMES = {getattr(InterventionMessage, name): name for name in ACTIONS}
 HEARD = QoSProfile(
     depth=10,
     reliability=ReliabilityPolicy.RELIABLE,
@@ -152,7 +154,9 @@ class BridgeNode(ReportingNode):
         self._relay.start(transport.write)
         self.worker.start()
         topic = f"{self._value('monitor')}/output/intervention"
-        self._subscription = self.create_subscription(Intervention, topic, self._intervene, HEARD)
+        self._subscription = self.create_subscription(
+            InterventionMessage, topic, self._intervene, HEARD
+        )
         verdicts = f"{self._value('monitor')}/output/risk"
         self._verdicts = self.create_subscription(RiskArray, verdicts, self._judge, 1)
         period = min(0.25, self._value("repeat"))
@@ -195,13 +199,15 @@ class BridgeNode(ReportingNode):
 
     # Interventions
 
-    def _intervene(self, message: Intervention) -> None:
+    def _intervene(self, message: InterventionMessage) -> None:
         if self._relay is not None:
             name = NAMES.get(message.action, "")
-            limit, session = message.speed_limit, message.session
-            wish = Wish(message.id, name, message.active, limit, message.reason, session)
+            wish = Intervention(
+                name, message.speed_limit, message.id, message.active, reason=message.reason
+            )
             alone, fresh = self._alone(), self._fresh()
-            self._relay.intervene(wish, time.time_ns(), alone=alone, fresh=fresh)
+            now_ns, session = time.time_ns(), message.session
+            self._relay.intervene(wish, now_ns, session, alone=alone, fresh=fresh)
 
     def _judge(self, message: RiskArray) -> None:
         age = seconds_since(message.header.stamp, self.get_clock().now().nanoseconds)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from apollo_bridge.commander import Command, Commander
 from apollo_bridge.left_in_force import Memory
 from forewarn.config.actions import ACTIONS, SEVERITY
+from forewarn.monitoring.intervention import Intervention
 
 SETTLING_NS = 5_000_000_000
 """For so long after connecting, readers of Apollo may not have found the bridge's writers yet."""
@@ -20,26 +21,14 @@ TWO = (
 )
 
 
-class Wish(NamedTuple):
-    """What of an Intervention matters here; see forewarn_msgs/msg/Intervention."""
-
-    id: int
-    action: str
-    active: bool
-    speed_limit: float
-    reason: str
-    session: str = ""
-
-    @property
-    def strength(self) -> tuple[int, float]:
-        """How strong it is: the stronger wish is greater."""
-        if not self.active:
-            return -1, 0.0
-        # An unknown action of a newer monitor counts as stronger than every known one.
-        action = ACTIONS.get(self.action)
-        if action is None:
-            return len(SEVERITY), 0.0
-        return SEVERITY.index(self.action), -self.speed_limit if action.limits else 0.0
+def strength_of(wish: Intervention) -> tuple[int, float]:
+    """Return how strong it is, for comparison: the stronger one is greater."""
+    if not wish.active:
+        return -1, 0.0
+    # An unknown action of a newer monitor counts as stronger than every known one.
+    if wish.action not in ACTIONS:
+        return len(SEVERITY), 0.0
+    return SEVERITY.index(wish.action), -wish.speed_limit if wish.limits else 0.0
 
 
 class Wishes:
@@ -47,25 +36,25 @@ class Wishes:
 
     def __init__(self) -> None:
         self._newest = ""
-        self._by_session: dict[str, Wish] = {}
+        self._by_session: dict[str, Intervention] = {}
 
-    def take(self, wish: Wish) -> None:
+    def take(self, wish: Intervention, session: str) -> None:
         """Take in what one wants."""
-        self._newest = wish.session
-        self._by_session.pop(wish.session, None)
-        self._by_session[wish.session] = wish
+        self._newest = session
+        self._by_session.pop(session, None)
+        self._by_session[session] = wish
         if len(self._by_session) > MOST_SESSIONS:
-            weakest = min(self._by_session.values(), key=lambda wish: wish.strength)
-            del self._by_session[weakest.session]
+            weakest = min(self._by_session, key=lambda one: strength_of(self._by_session[one]))
+            del self._by_session[weakest]
 
     def settle(self) -> None:
         """Take note that one monitor is left: the wishes of others have ended with them."""
         self._by_session = {k: v for k, v in self._by_session.items() if k == self._newest}
 
     @property
-    def strongest(self) -> Wish | None:
+    def strongest(self) -> Intervention | None:
         """The wish to carry out; None before any monitor spoke."""
-        return max(self._by_session.values(), key=lambda wish: wish.strength, default=None)
+        return max(self._by_session.values(), key=strength_of, default=None)
 
     def __len__(self) -> int:
         return len(self._by_session)
@@ -143,18 +132,26 @@ class Relay:
                 f"{held} stays in force in Apollo; {self.commander.way.resume} ends a stop"
             )
 
-    def intervene(self, wish: Wish, now_ns: int, *, alone: bool = True, fresh: bool = True) -> None:
-        """Take in what a monitor wants; for `alone` and `fresh` see `update`."""
+    def intervene(
+        self,
+        wish: Intervention,
+        now_ns: int,
+        session: str = "",
+        *,
+        alone: bool = True,
+        fresh: bool = True,
+    ) -> None:
+        """Take in what a life of a monitor wants; for `alone` and `fresh` see `update`."""
         if self._write is None:
             return
         if not len(self._wishes):
             self._first(wish)
         elif wish.active:
             self._former = ""
-        self._wishes.take(wish)
+        self._wishes.take(wish, session)
         self.update(now_ns, alone=alone, fresh=fresh)
 
-    def _first(self, wish: Wish) -> None:
+    def _first(self, wish: Intervention) -> None:
         """Say what the first message after the start means for what came before."""
         self._former = ""
         held = self.commander.described
@@ -200,10 +197,10 @@ class Relay:
         if wish is None or self._write is None:
             return
         before = self.commander.in_force
-        if before and not fresh and wish.strength < self._strength:
+        if before and not fresh and strength_of(wish) < self._strength:
             self._log.warning(OLD, throttle_duration_sec=5.0)
             return
-        self._strength = wish.strength
+        self._strength = strength_of(wish)
         for command in self.commander.update(wish.action, wish.active, wish.speed_limit, now_ns):
             self._carry_out(command, before, wish.reason)
             ended = command.target in before and command.target not in self.commander.in_force

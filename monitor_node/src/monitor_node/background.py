@@ -19,7 +19,7 @@ from forewarn.models.counts import CountModel
 from forewarn.models.file import check_replaceable, save_model
 from forewarn.monitoring.carried import PackedTables
 from forewarn.monitoring.evaluate import TickResult
-from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.intervention import Intervention
 from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.memory_bound import MOST_COUNTED
 from forewarn.monitoring.online_learning import OnlineLearner
@@ -73,7 +73,7 @@ class Recurring(Generic[Result]):
         self._running = None
 
 
-def shapes(request: Request) -> bool:
+def shapes(request: Intervention) -> bool:
     """Tell whether an intervention of ours shapes what the robot does."""
     return request.active and ACTIONS[request.action].shapes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from forewarn.monitoring.evaluate import EvaluatedTick
-from forewarn.monitoring.intervention import Request, withdraw
+from forewarn.monitoring.intervention import Intervention, withdraw
 from forewarn.monitoring.live_session import LiveSession
 from monitor_node import conversions
 from monitor_node.inputs import Inputs
@@ -23,7 +23,7 @@ class Composed(NamedTuple):
     evaluated: EvaluatedTick
     risk: bytes
     intervention: Any
-    request: Request
+    request: Intervention
     anomaly: bytes | None = None
 
 
@@ -43,7 +43,7 @@ class Composer:
     ----------
     grounds : RationaleFinder
         Says what interventions rest on.
-    published : Request or None
+    published : Intervention or None
         The last published request; None before the first.
     """
 
@@ -54,7 +54,7 @@ class Composer:
         self._signature = signature
         self._risks = conversions.RiskMessages()
         self.grounds = RationaleFinder(watch, inputs)
-        self.published: Request | None = None
+        self.published: Intervention | None = None
 
     def compose(self, tick: int) -> Composed:
         """Evaluate a tick and put its messages together."""

@@ -14,12 +14,14 @@ from forewarn_msgs.msg import (
     AlertArray,
     Anomaly,
     Arrivals,
-    Intervention,
     Risk,
     RiskArray,
     Signals,
     Source,
     Surprise,
+)
+from forewarn_msgs.msg import (
+    Intervention as InterventionMessage,
 )
 from forewarn_msgs.srv import (
     Acknowledge,
@@ -38,12 +40,11 @@ from std_msgs.msg import String
 from forewarn.config.actions import ACTIONS
 from forewarn.config.actuators import Ways
 from forewarn.monitoring import alerts, sources
-from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.intervention import Intervention
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.monitoring.run_anomaly import AnomalyRow, SurprisingStep
 from forewarn.monitoring.session_events import Event, encode
 from forewarn_ros.messages import header, seconds_since, to_time
-from monitor_node.actuators.interface import Demand
 from monitor_node.explaining import RiskExplanation
 from monitor_node.statements import ACT, OBSERVE, Statement
 
@@ -54,7 +55,7 @@ __all__ = [
     "Arrivals",
     "ClockMessage",
     "Explain",
-    "Intervention",
+    "InterventionMessage",
     "ListAlerts",
     "LoadModel",
     "Mute",
@@ -66,8 +67,8 @@ __all__ = [
     "String",
 ]
 
-MODES = {Intervention.OBSERVE: OBSERVE, Intervention.ACT: ACT}
-ACTION_NAMES = {getattr(Intervention, name): name for name in ACTIONS}
+MODES = {InterventionMessage.OBSERVE: OBSERVE, InterventionMessage.ACT: ACT}
+ACTION_NAMES = {getattr(InterventionMessage, name): name for name in ACTIONS}
 
 
 class Signature:
@@ -81,11 +82,11 @@ class Signature:
 
     def __init__(self, mode: str) -> None:
         self.session = secrets.token_hex(8)
-        self.mode = Intervention.ACT if mode == ACT else Intervention.OBSERVE
+        self.mode = InterventionMessage.ACT if mode == ACT else InterventionMessage.OBSERVE
         self._numbers = itertools.count(1)
 
     def sign(self, message: Any) -> None:
-        """Sign an Intervention or a RiskArray."""
+        """Sign an InterventionMessage or a RiskArray."""
         message.session, message.mode = self.session, self.mode
         message.sequence = next(self._numbers)
 
@@ -121,7 +122,7 @@ class RiskMessages:
         digest: str,
         rows: tuple[RiskRow, ...],
         signature: Signature,
-        request: Request,
+        request: Intervention,
     ) -> RiskArray:
         """Return the risk of all properties at one tick; valid until the next call."""
         message = self._message
@@ -129,7 +130,7 @@ class RiskMessages:
         message.model_digest = digest
         signature.sign(message)
         message.intervention_id, message.active = request.id, request.active
-        message.action = getattr(Intervention, request.action)
+        message.action = getattr(InterventionMessage, request.action)
         message.speed_limit = request.speed_limit
         message.escape_reverse, message.escape_turn = request.escape
         if len(rows) != len(self._rows):
@@ -165,13 +166,16 @@ def source(found: sources.Source) -> Source:
 
 
 def intervention(
-    time_ns: int, request: Request, signature: Signature, grounds: Rationale = NO_RATIONALE
-) -> Intervention:
+    time_ns: int,
+    request: Intervention,
+    signature: Signature | None = None,
+    grounds: Rationale = NO_RATIONALE,
+) -> InterventionMessage:
     """Return what the planner is asked to do."""
-    message = Intervention(
+    message = InterventionMessage(
         header=header(time_ns),
         id=request.id,
-        action=getattr(Intervention, request.action),
+        action=getattr(InterventionMessage, request.action),
         active=request.active,
         property=request.property,
         properties=list(request.properties),
@@ -189,7 +193,8 @@ def intervention(
         recommendation_reason=request.recommendation_reason,
         alternatives=[_filled(ActionRisk(), one) for one in request.alternatives],
     )
-    signature.sign(message)
+    if signature is not None:
+        signature.sign(message)
     return message
 
 
@@ -225,7 +230,7 @@ def alert_array(time_ns: int, kept: alerts.Alerts, session: str) -> AlertArray:
     )
 
 
-def stated(message: Intervention, writer: bytes, now_ns: int) -> Statement:
+def stated(message: InterventionMessage, writer: bytes, now_ns: int) -> Statement:
     """Return an intervention as a statement of `writer`, heard at `now_ns`."""
     return _statement(message, message.id, 1, writer, now_ns)
 
@@ -251,17 +256,9 @@ def _statement(message: Any, number: int, verdicts: int, writer: bytes, now_ns: 
     )
 
 
-def applied(time_ns: int, demand: Demand, reason: str) -> Intervention:
+def applied(time_ns: int, demand: Intervention, reason: str) -> InterventionMessage:
     """Return what an actuator says that it does."""
-    return Intervention(
-        header=header(time_ns),
-        id=demand.id,
-        action=getattr(Intervention, demand.action),
-        active=demand.moves,
-        risk=math.nan,
-        speed_limit=demand.speed_limit,
-        reason=reason,
-    )
+    return intervention(time_ns, demand._replace(active=demand.moves, reason=reason))
 
 
 def signals(

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from forewarn.config.actions import NO_ACTION
 from forewarn.monitoring.evaluate import TickResult
-from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.intervention import Intervention
 from forewarn.monitoring.run_anomaly import in_words
 
 
@@ -44,7 +44,7 @@ class OperatorLog:
         if result.request is not None:
             self.request(result.request)
 
-    def request(self, request: Request) -> None:
+    def request(self, request: Intervention) -> None:
         """Log a request, unless it is the one of before."""
         asked = request.action, request.recommendation
         if asked == self._asked:

@@ -13,7 +13,7 @@ from forewarn.signals.clock import Clock
 from monitor_node.conversions import (
     AlertArray,
     Anomaly,
-    Intervention,
+    InterventionMessage,
     RiskArray,
     Signals,
     Signature,
@@ -89,7 +89,7 @@ class Outputs:
         self.signature = Signature(mode)
         risk, intervention = prompt(clock, depth=10, **KEPT), alive(clock, depth=10, **KEPT)
         self.risk = self._create(RiskArray, "~/output/risk", risk)
-        self.intervention = self._create(Intervention, "~/output/intervention", intervention)
+        self.intervention = self._create(InterventionMessage, "~/output/intervention", intervention)
         self.anomaly = None
         if anomalies:
             quality = prompt(clock, depth=10, **KEPT)
@@ -97,7 +97,7 @@ class Outputs:
         self.refusal = None
         if guards:
             quality = QoSProfile(depth=KEPT_REFUSALS, **KEPT)
-            self.refusal = self._create(Intervention, "~/output/refusal", quality)
+            self.refusal = self._create(InterventionMessage, "~/output/refusal", quality)
         self.alerts = self._create(AlertArray, "~/output/alerts", QoSProfile(depth=1, **KEPT))
         self.state = self._create(Signals, "~/debug/state", QoSProfile(depth=10))
         self.events = self._create(String, "~/debug/events", QoSProfile(depth=KEPT_EVENTS, **KEPT))

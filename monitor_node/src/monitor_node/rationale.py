@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forewarn.config.actions import NO_ACTION
 from forewarn.monitoring.evaluate import EvaluatedTick
-from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.intervention import Intervention
 from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.sources import Lapses, Remedies, account, sources_of
 from forewarn.monitoring.verdict import Verdict
@@ -28,7 +28,7 @@ class RationaleFinder:
         self._inputs = inputs
         self._lapses, self._remedies = Lapses(), Remedies()
 
-    def of(self, evaluated: EvaluatedTick, request: Request) -> Rationale:
+    def of(self, evaluated: EvaluatedTick, request: Intervention) -> Rationale:
         """Return what a request rests on."""
         if request.action == NO_ACTION:
             return NO_RATIONALE

@@ -16,7 +16,7 @@ from forewarn.models.counts import CountModel
 from forewarn.monitoring.alerts import Alerts
 from forewarn.monitoring.carried import PackedTables
 from forewarn.monitoring.evaluate import TickResult
-from forewarn.monitoring.intervention import Request, withdraw
+from forewarn.monitoring.intervention import Intervention, withdraw
 from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.record import Packed, RecordWriter
 from forewarn.monitoring.session_events import (
@@ -333,7 +333,7 @@ class Runtime:
         if self.alerts.end(time_ns, reason):
             self.publish_alerts(time_ns)
 
-    def _request(self, time_ns: int, request: Request) -> None:
+    def _request(self, time_ns: int, request: Intervention) -> None:
         message = conversions.intervention(time_ns, request, self.outputs.signature)
         self.outputs.intervention.publish(message)
         self._composer.published = request
@@ -341,11 +341,11 @@ class Runtime:
         if self.black_box is not None:
             self.black_box.intervention(time_ns, message)
 
-    def _act(self, request: Request | None, *, fresh: bool = True) -> None:
+    def _act(self, request: Intervention | None, *, fresh: bool = True) -> None:
         if self._actuators is not None:
             self._actuators.apply(request, fresh=fresh)
 
-    def _keep(self, request: Request | None = None) -> None:
+    def _keep(self, request: Intervention | None = None) -> None:
         """Write the journal, before anybody learns what it says."""
         if self.journal is not None:
             owing = () if self._actuators is None else self._actuators.owing(request)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from forewarn.config.actions import ACTIONS, NO_ACTION, SEVERITY
+from forewarn.config.actions import ACTIONS, NO_ACTION
 from forewarn.config.actuators import NO_WAY, Ways
-from monitor_node.actuators.interface import NOTHING, Demand
+from forewarn.monitoring.intervention import Intervention
 
 OBSERVE, ACT = "observe", "act"
 LONGEST_SESSION = 64
@@ -75,12 +75,9 @@ class Statement(NamedTuple):
         return ""
 
     @property
-    def demand(self) -> Demand:
+    def demand(self) -> Intervention:
         """What it asks of the robot."""
-        if not self.active:
-            return NOTHING
-        limit = self.speed_limit if ACTIONS[self.action].limits else math.nan
-        return Demand(self.action, limit, self.id)
+        return Intervention(self.action, self.speed_limit, self.id, self.active).demanded
 
     def agrees(self, other: Statement) -> bool:
         """Tell whether both ask for the same."""
@@ -89,10 +86,3 @@ class Statement(NamedTuple):
     def _asked(self) -> tuple[object, ...]:
         limit = None if math.isnan(self.speed_limit) else self.speed_limit
         return self.mode, self.id, self.action, self.active, limit
-
-
-def strongest(first: Demand, second: Demand) -> Demand:
-    """Return the stronger of two demands, and the lower of two limits."""
-    if first.limits and second.limits:
-        return min(first, second)  # by their limits: the action is the same
-    return max(first, second, key=lambda demand: SEVERITY.index(demand.action))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from forewarn.config.actuators import NO_WAY, TwistSpec, Ways
-from monitor_node.actuators.interface import Demand
+from forewarn.monitoring.intervention import Intervention
 from monitor_node.escape import USED_UP, Account, Limits, charged, let_out, stands
 from monitor_node.motion import REST, Pace, Rates, Velocity
 
@@ -73,7 +73,7 @@ class GateRules:
             escape,
         )
 
-    def stop(self, demand: Demand) -> Stop:
+    def stop(self, demand: Intervention) -> Stop:
         """Return how to stop for a demand."""
         return self.emergency if demand.hard else self.comfortable
 
@@ -138,13 +138,13 @@ def silent(rules: GateRules, state: GateState, now: float) -> bool:
     return now - state.received > rules.command_timeout
 
 
-def idle(rules: GateRules, state: GateState, demand: Demand, now: float) -> bool:
+def idle(rules: GateRules, state: GateState, demand: Intervention, now: float) -> bool:
     """Tell whether the gate may be silent: no command, no motion, no request."""
     return silent(rules, state, now) and state.output == REST and not demand.moves
 
 
 def step(
-    rules: GateRules, state: GateState, demand: Demand, now: float, clear: Ways = NO_WAY
+    rules: GateRules, state: GateState, demand: Intervention, now: float, clear: Ways = NO_WAY
 ) -> GateState:
     """Return the state with what may be let through at `now`.
 
@@ -154,7 +154,7 @@ def step(
         Bounds.
     state : GateState
         What the step before left.
-    demand : Demand
+    demand : Intervention
         What the monitor asks for, or its watchdog.
     now : float
         Seconds of a steady clock.
@@ -179,12 +179,12 @@ def step(
     return after._replace(output=output, escape=account._replace(moving=True))
 
 
-def _stops(demand: Demand) -> bool:
+def _stops(demand: Intervention) -> bool:
     """Tell whether the robot is to stand; a limit of nothing, or of no number, says so, too."""
     return demand.stops or (demand.limits and not demand.speed_limit > 0.0)
 
 
-def _step(rules: GateRules, state: GateState, demand: Demand, now: float) -> GateState:
+def _step(rules: GateRules, state: GateState, demand: Intervention, now: float) -> GateState:
     """Return the state with what may be let through where there is no way out."""
     elapsed = _elapsed(state, now)
     if _stops(demand):

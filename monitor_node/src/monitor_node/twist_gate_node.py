@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
-from forewarn_msgs.msg import Intervention, RiskArray
+from forewarn_msgs.msg import Intervention as InterventionMessage
+from forewarn_msgs.msg import RiskArray
 from forewarn_msgs.srv import Acknowledge
 from geometry_msgs.msg import Twist, TwistStamped
 from nav_msgs.msg import Odometry
@@ -28,6 +29,7 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from forewarn.config.actuators import NO_WAY, TwistSpec, Ways
 from forewarn.config.file import MonitorSpec, load_spec
 from forewarn.errors import ConfigError, ForewarnError
+from forewarn.monitoring.intervention import NOTHING, Intervention
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.clock import Clock as MonitorClock
 from forewarn.signals.clock_kinds import clock_of
@@ -38,7 +40,6 @@ from forewarn_ros.overrides import tell_ignored, tell_unaddressed
 from forewarn_ros.process import Interrupt, middleware, spin
 from forewarn_ros.status import Severity, Status
 from monitor_node import conversions, parameters
-from monitor_node.actuators.interface import NOTHING, Demand
 from monitor_node.actuators.twist import APPLIED
 from monitor_node.escape import account_of
 from monitor_node.gate_status import ends_status, odometry_status, output_status
@@ -93,7 +94,7 @@ class TwistGate(SimulatedTime):
         self._commands = 0
         self._refused = 0
         self._unmeasured = 0
-        self._applied: tuple[Demand, str] | None = None
+        self._applied: tuple[Intervention, str] | None = None
         self._open_until = -math.inf
         self._interventions: Any = None
         self.create_service(Acknowledge, "~/acknowledge", self._acknowledge)
@@ -159,7 +160,7 @@ class TwistGate(SimulatedTime):
         if self._interventions is not None:
             self.destroy_subscription(self._interventions)
         self._interventions = self.create_subscription(
-            Intervention,
+            InterventionMessage,
             f"{self.spec.monitor}/output/intervention",
             with_writer(self._intervene),
             QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL),
@@ -175,7 +176,7 @@ class TwistGate(SimulatedTime):
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self._echo = self.create_publisher(Intervention, f"~/{APPLIED}", latched)
+        self._echo = self.create_publisher(InterventionMessage, f"~/{APPLIED}", latched)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
 
     # What comes in
@@ -244,7 +245,7 @@ class TwistGate(SimulatedTime):
 
     # What goes out
 
-    def _demand(self, now: float) -> tuple[Demand, str]:
+    def _demand(self, now: float) -> tuple[Intervention, str]:
         if now < self._open_until:
             return NOTHING, "opened by hand"
         return self.watchdog.demand(now)

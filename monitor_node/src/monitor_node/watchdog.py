@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 
 from forewarn.config.actions import COMFORTABLE_STOP, EMERGENCY_STOP
 from forewarn.config.actuators import NO_WAY, Ways
-from monitor_node.actuators.interface import NOTHING, Demand
-from monitor_node.statements import ACT, OBSERVE, Statement, strongest
+from forewarn.monitoring.intervention import NOTHING, Intervention, strongest
+from monitor_node.statements import ACT, OBSERVE, Statement
 
 NOTHING_ASKED = "nothing is asked for"
 BY_MONITOR = "asked for by the monitor"
@@ -71,7 +71,7 @@ class Heard:
         )
 
     @property
-    def demand(self) -> Demand:
+    def demand(self) -> Intervention:
         """What it asks for on either topic: it has ended only when both say so."""
         demand = NOTHING
         for statement in self.statements.values():
@@ -206,7 +206,7 @@ class Watchdog:
 
     # What it means
 
-    def demand(self, now: float) -> tuple[Demand, str]:
+    def demand(self, now: float) -> tuple[Intervention, str]:
         """Return what to do at `now`, and why."""
         asked = NOTHING
         for heard in self._heard.values():
@@ -214,7 +214,7 @@ class Watchdog:
         problem = next(self._problems(now), "")
         if problem:
             # If anybody asked for an emergency stop before, it stays one.
-            return Demand(EMERGENCY_STOP if asked.hard else COMFORTABLE_STOP), problem
+            return Intervention(EMERGENCY_STOP if asked.hard else COMFORTABLE_STOP), problem
         return (asked, BY_MONITOR) if asked.moves else (NOTHING, NOTHING_ASKED)
 
     def way_out(self, now: float) -> Ways:

@@ -16,8 +16,8 @@ from forewarn.config.sections import PropertySpec
 from forewarn.config.yaml_text import parse_document
 from forewarn.monitoring.intervention import (
     AdvisorState,
-    Answer,
-    Request,
+    EscalationStep,
+    Intervention,
     advise,
     answers_of,
     out_of_model_answers,
@@ -40,7 +40,7 @@ RULES = Rules(
     0.3, 0.6, 0.2, enter=2, exit=3, hold=5, out_of_model=Level.ACT, out_of_model_timeout=4
 )
 SHORT = replace(RULES, hold=0)
-STOP, SLOW = (Answer("COMFORTABLE_STOP", None),), (Answer("LIMIT_SPEED", 5.0),)
+STOP, SLOW = (EscalationStep("COMFORTABLE_STOP", None),), (EscalationStep("LIMIT_SPEED", 5.0),)
 
 
 def levels(figures: list[float | None], rules: Rules = RULES, begin: int = 0) -> list[int]:
@@ -167,7 +167,7 @@ def row(name: str, **values: object) -> RiskRow:
     return BLANK._replace(property=name, **{"level": 2, **values})
 
 
-def ask(rows: list[RiskRow], chains: list[tuple[Answer, ...]]) -> Request:
+def ask(rows: list[RiskRow], chains: list[tuple[EscalationStep, ...]]) -> Intervention:
     _, request = advise(AdvisorState(), rows, [0] * len(rows), chains, act=True)
     assert request is not None
     return request
@@ -182,14 +182,14 @@ def test_each_step_of_a_chain_has_its_own_limit() -> None:
         }
     )
     assert answers_of(section, Grid(10.0)) == (
-        Answer("REPLAN", section.speed_limit, 0),
-        Answer("LIMIT_SPEED", 2.5, 3),
+        EscalationStep("REPLAN", section.speed_limit, 0),
+        EscalationStep("LIMIT_SPEED", 2.5, 3),
     )
 
 
 def test_of_two_steps_within_a_tick_the_last_one_counts() -> None:
-    chain = (Answer("LIMIT_SPEED", 2.0), Answer("COMFORTABLE_STOP", None, 1))
-    chain = (*chain, Answer("EMERGENCY_STOP", None, 1))
+    chain = (EscalationStep("LIMIT_SPEED", 2.0), EscalationStep("COMFORTABLE_STOP", None, 1))
+    chain = (*chain, EscalationStep("EMERGENCY_STOP", None, 1))
     asked = []
     for tick in range(3):
         _, request = advise(AdvisorState(), [row("p", tick=tick)], [0], [chain], act=True)
@@ -218,17 +218,22 @@ actuators: {}
 )
 def test_after_its_limit_an_unknown_state_limits_the_speed_by_any_actuator(actuators: str) -> None:
     found = out_of_model_answers(parse_spec(parse_document(SPEC.format(actuators))))
-    assert found == {"acts": Answer("LIMIT_SPEED", 0.75), "default": Answer("LIMIT_SPEED", 0.5)}
+    assert found == {
+        "acts": EscalationStep("LIMIT_SPEED", 0.75),
+        "default": EscalationStep("LIMIT_SPEED", 0.5),
+    }
 
 
 def test_without_an_actuator_an_unknown_state_only_warns() -> None:
     assert out_of_model_answers(parse_spec(parse_document(SPEC.format("{}")))) == {}
 
 
-UNSEEN = {"p": Answer("LIMIT_SPEED", 0.75)}
+UNSEEN = {"p": EscalationStep("LIMIT_SPEED", 0.75)}
 
 
-def out_of_model(rows: list[RiskRow], chains: list[tuple[Answer, ...]]) -> tuple[str, float]:
+def out_of_model(
+    rows: list[RiskRow], chains: list[tuple[EscalationStep, ...]]
+) -> tuple[str, float]:
     _, request = advise(AdvisorState(), rows, [0] * len(rows), chains, UNSEEN, act=True)
     assert request is not None
     return request.action, request.speed_limit
@@ -245,7 +250,7 @@ def test_a_limit_for_an_unknown_state_takes_the_place_of_its_warning_and_of_noth
 @pytest.mark.parametrize("order", [1, -1])
 def test_that_limit_stands_beside_what_others_ask_for(order: int) -> None:
     strange = row("p", level=1, in_model=False)
-    for chain, asked in ((SLOW, "LIMIT_SPEED"), ((Answer("REPLAN", None),), "LIMIT_SPEED")):
+    for chain, asked in ((SLOW, "LIMIT_SPEED"), ((EscalationStep("REPLAN", None),), "LIMIT_SPEED")):
         rows, chains = [strange, row("q", level=2)][::order], [STOP, chain][::order]
         assert out_of_model(rows, chains) == (asked, 0.75)
     action, _ = out_of_model([strange, row("q", level=2)][::order], [STOP, STOP][::order])
@@ -253,7 +258,7 @@ def test_that_limit_stands_beside_what_others_ask_for(order: int) -> None:
 
 
 def test_a_limit_beside_another_action_has_no_say() -> None:
-    chains = [SLOW, (Answer("REPLAN", 0.1),)]
+    chains = [SLOW, (EscalationStep("REPLAN", 0.1),)]
     assert ask([row("p", level=2), row("q", level=2)], chains).speed_limit == 5.0
 
 
@@ -300,7 +305,7 @@ def test_the_figure_that_decides_is_compared_and_an_unknown_one_is_the_worst(ord
 
 def test_only_what_limits_the_speed_has_a_say_in_the_limit() -> None:
     only_warns = row("q", level=1)
-    slowest = (Answer("LIMIT_SPEED", 1.0),)
+    slowest = (EscalationStep("LIMIT_SPEED", 1.0),)
     assert ask([row("p"), only_warns], [SLOW, slowest]).speed_limit == 5.0
     assert math.isnan(ask([row("p"), row("q")], [STOP, SLOW]).speed_limit)
 
@@ -352,7 +357,7 @@ ORDER = (
 @pytest.mark.parametrize(("milder", "stronger"), list(itertools.combinations(ORDER, 2)))
 def test_the_stronger_of_two_actions_wins_whatever_the_risk(milder: str, stronger: str) -> None:
     rows = [row("a", probability=0.6), row("b", probability=0.9)]
-    chains = [(Answer(stronger, 1.0),), (Answer(milder, 1.0),)]
+    chains = [(EscalationStep(stronger, 1.0),), (EscalationStep(milder, 1.0),)]
     assert ask(rows, chains).action == stronger
     assert ask(rows[::-1], chains[::-1]).property == "a"
 

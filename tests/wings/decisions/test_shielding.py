@@ -20,7 +20,7 @@ from forewarn.logic.specification import compile_spec
 from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.carried import tables_of, with_tables
-from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.intervention import Intervention
 from forewarn.monitoring.live_session import LiveSession
 from forewarn.signals.ticks import Grid
 from forewarn.wings.decisions.model_process import process_of_model
@@ -79,7 +79,7 @@ def learned(compiled=COMPILED, *, actions: bool = True) -> CountModel:
 MODEL = learned()
 
 
-def asked(watch: LiveSession, tick: int, near: float, wet: float | None) -> Request:
+def asked(watch: LiveSession, tick: int, near: float, wet: float | None) -> Intervention:
     values = {"near": near, **({} if wet is None else {"wet": wet})}
     watch.accept("", watch.clock.time_ns(tick), values)
     request = watch.tick(tick).request

@@ -13,7 +13,7 @@ from forewarn.interface.learned import Learned
 from forewarn.models.counts import CountModel
 from forewarn.monitoring import step
 from forewarn.monitoring.evaluate import EscalationChains, Memory, evaluate
-from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.intervention import Intervention
 from forewarn.monitoring.loading import make_monitor
 from forewarn.monitoring.session import Session
 from forewarn.monitoring.verdict import PropertyVerdict
@@ -104,7 +104,7 @@ class Step(NamedTuple):
         the risk of a violation within the horizon and its bounds, in [0, 1]. They are NaN without
         a model. ``violation`` is True at the moment at which the property is violated. ``status``
         and ``level`` are enumerations.
-    intervention : Request or None
+    intervention : Intervention or None
         The intervention that is requested now, with ``action``, ``property``, ``reason`` and
         ``evidence``. Its ``active`` is True only if the monitor file says ``mode: act``. It is
         None if no intervention is requested.
@@ -117,7 +117,7 @@ class Step(NamedTuple):
     time: float
     state: str
     properties: dict[str, PropertyVerdict]
-    intervention: Request | None
+    intervention: Intervention | None
     unknown: tuple[str, ...]
     problems: tuple[str, ...]
 

@@ -15,7 +15,7 @@ from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import UNKNOWN, RiskRow
 
 if TYPE_CHECKING:
-    from forewarn.monitoring.intervention import Request
+    from forewarn.monitoring.intervention import Intervention
     from forewarn.monitoring.verdict import Verdict
     from forewarn.states.condition import Condition
 
@@ -23,18 +23,18 @@ SAID = {"reverse": "back away", "turn": "turn in place"}
 
 
 def with_way_out(
-    request: Request,
+    request: Intervention,
     conditions: Mapping[str, Condition],
     before: int | None,
     verdict: Verdict,
     rows: Sequence[RiskRow],
     muted: Collection[str],
-) -> Request:
+) -> Intervention:
     """Return the request with which ways out are clear, and why not; others as they are.
 
     Parameters
     ----------
-    request : Request
+    request : Intervention
         What is asked for at a tick.
     conditions : mapping of str to Condition
         What the monitor file says of each way.

@@ -11,8 +11,8 @@ from forewarn.monitoring.composition import risk_facts
 from forewarn.monitoring.escape import with_way_out
 from forewarn.monitoring.intervention import (
     AdvisorState,
-    Answer,
-    Request,
+    EscalationStep,
+    Intervention,
     advise,
     answers_of,
     out_of_model_answers,
@@ -35,14 +35,14 @@ class TickResult(NamedTuple):
 
     verdict: Verdict
     rows: tuple[RiskRow, ...]
-    request: Request | None
+    request: Intervention | None
 
 
 class EscalationChains(NamedTuple):
     """What each property asks for: its chain of escalation, and what it asks out of model."""
 
-    answers: tuple[tuple[Answer, ...], ...]
-    out_of_model: Mapping[str, Answer]
+    answers: tuple[tuple[EscalationStep, ...], ...]
+    out_of_model: Mapping[str, EscalationStep]
 
     @classmethod
     def of(cls, monitor: Monitor) -> EscalationChains:

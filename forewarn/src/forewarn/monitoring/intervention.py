@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -21,37 +22,97 @@ if TYPE_CHECKING:
     from forewarn.monitoring.advice import Advice, Alternative
 
 
-class Request(NamedTuple):
-    """What the planner is asked to do; see forewarn_msgs/msg/Intervention for the fields."""
+class Intervention(NamedTuple):
+    """What is asked of the planner or the robot, from the policy to the actuator.
 
-    id: int
-    action: str
-    active: bool
-    property: str
-    properties: tuple[str, ...]
-    risk: float
-    speed_limit: float
-    reason: str
-    evidence: tuple[str, ...]
+    The message forewarn_msgs/msg/Intervention has the same fields. An actuator gets only what
+    concerns it (`demanded`); equal interventions then ask for the same.
+
+    Attributes
+    ----------
+    action : str
+        Constant of the message; ``NONE`` if nothing is asked for.
+    speed_limit : float
+        m/s, for LIMIT_SPEED; NaN otherwise. 0 means to stand still.
+    id : int
+        Its number.
+    active : bool
+        It is to be done; the monitor may only observe.
+    """
+
+    action: str = NO_ACTION
+    speed_limit: float = math.nan
+    id: int = 0
+    active: bool = True
+    property: str = ""
+    properties: tuple[str, ...] = ()
+    risk: float = math.nan
+    reason: str = ""
+    evidence: tuple[str, ...] = ()
     recommendation: str = ""
     recommendation_reason: str = ""
     alternatives: tuple[Alternative, ...] = ()
     escape: Ways = NO_WAY
 
-    def asks_the_same(self, other: Request | None) -> bool:
+    @builtins.property  # a field has its name
+    def limits(self) -> bool:
+        """Tell whether a speed limit is asked for."""
+        return ACTIONS[self.action].limits
+
+    @builtins.property
+    def stops(self) -> bool:
+        """Tell whether a stop of any kind is asked for."""
+        return ACTIONS[self.action].stops
+
+    @builtins.property
+    def hard(self) -> bool:
+        """Tell whether the stop is one with the largest safe deceleration."""
+        return ACTIONS[self.action].hard
+
+    @builtins.property
+    def moves(self) -> bool:
+        """Tell whether anything is asked for that changes the motion."""
+        return ACTIONS[self.action].moves
+
+    @builtins.property
+    def demanded(self) -> Intervention:
+        """Return what it asks of the robot: nothing while it is not active."""
+        if not self.active:
+            return NOTHING
+        # One NaN for all: the same has to equal itself, or it would be sent at every tick.
+        return Intervention(self.action, self.speed_limit if self.limits else math.nan, self.id)
+
+    @builtins.property
+    def _order(self) -> tuple[int, str, bool]:
+        return self.id, self.action, self.active
+
+    def asks_the_same(self, other: Intervention | None) -> bool:
         """Tell whether both ask for the same; a limit of NaN is none."""
-        if other is None or self[:3] != other[:3]:
+        if (
+            other is None
+            or self._replace(speed_limit=0.0)[:4] != other._replace(speed_limit=0.0)[:4]
+        ):
             return False
         limits = self.speed_limit, other.speed_limit
         return limits[0] == limits[1] or all(map(math.isnan, limits))
 
-    def with_advice(self, advice: Advice) -> Request:
-        """Return the request with what a shield recommends beside it."""
+    def with_advice(self, advice: Advice) -> Intervention:
+        """Return the intervention with what a shield recommends beside it."""
         return self._replace(
             recommendation=advice.action,
             recommendation_reason=advice.reason,
             alternatives=advice.alternatives,
         )
+
+
+NOTHING = Intervention()
+
+
+def strongest(first: Intervention, second: Intervention) -> Intervention:
+    """Return the stronger of two, as `demanded` gives them, and the lower of two limits."""
+    if first.limits and second.limits:
+        return min(first, second)  # by their limits: the action is the same
+    return max(first, second, key=lambda one: SEVERITY.index(one.action))
 
 
 class AdvisorState(NamedTuple):
@@ -69,7 +130,7 @@ class AdvisorState(NamedTuple):
     asking: bool = False
 
 
-class Answer(NamedTuple):
+class EscalationStep(NamedTuple):
     """What one property asks for, from `after` ticks of its alert on."""
 
     intervention: str
@@ -77,23 +138,23 @@ class Answer(NamedTuple):
     after: int = 0
 
 
-WARNING = Answer(WARN, None)
+WARNING = EscalationStep(WARN, None)
 SECONDS = Grid(1.0)
-NO_ANSWERS: Mapping[str, Answer] = MappingProxyType({})
+NO_ANSWERS: Mapping[str, EscalationStep] = MappingProxyType({})
 
 
-def answers_of(section: PropertySpec, clock: Clock) -> tuple[Answer, ...]:
+def answers_of(section: PropertySpec, clock: Clock) -> tuple[EscalationStep, ...]:
     """Return the escalation chain of a property, the first step first."""
     return (
-        Answer(section.intervention, section.speed_limit),
+        EscalationStep(section.intervention, section.speed_limit),
         *(
-            Answer(step.action, step.speed_limit, clock.at_least(step.after))
+            EscalationStep(step.action, step.speed_limit, clock.at_least(step.after))
             for step in section.escalation
         ),
     )
 
 
-def out_of_model_answers(spec: MonitorSpec) -> dict[str, Answer]:
+def out_of_model_answers(spec: MonitorSpec) -> dict[str, EscalationStep]:
     """Return what each property asks for in a state that it still does not know after its limit.
 
     That is a speed limit where an actuator can set one, and else, or if the property does not act
@@ -103,7 +164,7 @@ def out_of_model_answers(spec: MonitorSpec) -> dict[str, Answer]:
     if actuators.autoware is None and actuators.nav2 is None and actuators.twist is None:
         return {}
     return {
-        name: Answer(LIMIT_SPEED, section.out_of_model_speed)
+        name: EscalationStep(LIMIT_SPEED, section.out_of_model_speed)
         for name, section in spec.properties.items()
         if section.out_of_model == "act"
     }
@@ -113,12 +174,12 @@ def advise(
     state: AdvisorState,
     rows: Sequence[RiskRow],
     since: Sequence[int],
-    answers: Sequence[Sequence[Answer]],
-    out_of_model: Mapping[str, Answer] = NO_ANSWERS,
+    answers: Sequence[Sequence[EscalationStep]],
+    out_of_model: Mapping[str, EscalationStep] = NO_ANSWERS,
     *,
     act: bool,
     clock: Clock = SECONDS,
-) -> tuple[AdvisorState, Request | None]:
+) -> tuple[AdvisorState, Intervention | None]:
     """Return the request of this tick: repeated while it holds, withdrawn once, else None.
 
     Parameters
@@ -129,9 +190,9 @@ def advise(
         One for each property.
     since : sequence of int
         Tick at which the level of each property began.
-    answers : sequence of sequence of Answer
+    answers : sequence of sequence of EscalationStep
         Escalation chain of each property.
-    out_of_model : mapping of str to Answer
+    out_of_model : mapping of str to EscalationStep
         What a property asks for at WARN in a state unknown to the model, if more than a warning.
     act : bool
         False while the monitor only observes.
@@ -154,7 +215,7 @@ def advise(
         for _, alert in alerting
         if ACTIONS[alert.intervention].limits and alert.speed_limit is not None
     ]
-    request = Request(
+    request = Intervention(
         id=episodes,
         action=action,
         active=act,
@@ -168,23 +229,25 @@ def advise(
     return AdvisorState(episodes, True), request
 
 
-def withdraw(state: AdvisorState, reason: str) -> Request:
+def withdraw(state: AdvisorState, reason: str) -> Intervention:
     """Return the request that takes the present one back."""
-    return Request(state.episodes, NO_ACTION, False, "", (), math.nan, math.nan, reason, ())
+    return Intervention(id=state.episodes, active=False, reason=reason)
 
 
-def _due(chain: Sequence[Answer], lasted: int) -> Answer:
+def _due(chain: Sequence[EscalationStep], lasted: int) -> EscalationStep:
     # Times rise, but several may lie within the same tick: the last of them counts.
     return next(answer for answer in reversed(chain) if answer.after <= lasted)
 
 
-def _answer(row: RiskRow, due: Answer, out_of_model: Mapping[str, Answer]) -> Answer:
+def _answer(
+    row: RiskRow, due: EscalationStep, out_of_model: Mapping[str, EscalationStep]
+) -> EscalationStep:
     if row.level == Level.ACT:
         return due
     return WARNING if not never_seen(row) else out_of_model.get(row.property, WARNING)
 
 
-def _urgency(alert: tuple[RiskRow, Answer]) -> tuple[int, int, float]:
+def _urgency(alert: tuple[RiskRow, EscalationStep]) -> tuple[int, int, float]:
     row, answer = alert
     figure = compared(row)
     return SEVERITY.index(answer.intervention), row.level, math.inf if figure != figure else figure

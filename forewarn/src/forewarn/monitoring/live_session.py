@@ -24,7 +24,7 @@ from forewarn.monitoring.evaluate import (
     TickResult,
     evaluate,
 )
-from forewarn.monitoring.intervention import Request, withdraw
+from forewarn.monitoring.intervention import Intervention, withdraw
 from forewarn.monitoring.mutes import Muted
 from forewarn.monitoring.policy import Level, carried_over, release
 from forewarn.monitoring.session import Inputs
@@ -131,7 +131,7 @@ class LiveSession(Inputs):
         self.memory = evaluated.memory
         return evaluated.result
 
-    def withdraw(self, reason: str) -> Request | None:
+    def withdraw(self, reason: str) -> Intervention | None:
         """End the present intervention, if there is one, and return what tells the planner."""
         advisor = self.memory.advisor
         if not advisor.asking:

@@ -13,7 +13,7 @@ from forewarn.signals.clock import NANOSECONDS, Clock
 from forewarn.states.condition import rests_on
 
 if TYPE_CHECKING:
-    from forewarn.monitoring.intervention import Request
+    from forewarn.monitoring.intervention import Intervention
     from forewarn.monitoring.risk_rows import RiskRow
     from forewarn.monitoring.step import Monitor
     from forewarn.monitoring.tables import CompiledProperty
@@ -190,7 +190,7 @@ def _remedy(
 
 
 def account(
-    request: Request, formula: str, sources: Sequence[Source], remedy: str, clock: Clock
+    request: Intervention, formula: str, sources: Sequence[Source], remedy: str, clock: Clock
 ) -> str:
     """Return rule, signals, where they came from and what would help, in one sentence."""
     parts = [f"{request.reason} (the rule: {formula})"]

@@ -17,8 +17,9 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from forewarn.config.actions import ACTIONS
 from forewarn.config.actuators import AutowareSpec, Braking
+from forewarn.monitoring.intervention import NOTHING, Intervention
 from forewarn_ros.status import Severity, Status
-from monitor_node.actuators.interface import NOTHING, PATIENCE, Confirmation, Demand
+from monitor_node.actuators.interface import PATIENCE, Confirmation
 from monitor_node.message_types import interface_class
 
 PACKAGE = "autoware_internal_planning_msgs"
@@ -40,7 +41,7 @@ class Autoware:
         self._limit = _Limit(node, spec)
         self._manoeuvre = _Manoeuvre(node, spec)
 
-    def demand(self, demand: Demand, now: float) -> None:
+    def demand(self, demand: Intervention, now: float) -> None:
         """Set or take back the limit and the manoeuvre."""
         self._manoeuvre.want(demand, now)
         self._limit.want(demand, now, drives=self._manoeuvre.works)
@@ -94,8 +95,8 @@ class _Limit:
         self._readback = node.create_subscription(
             self._limit_class, spec.readback_topic, self._read, QoSProfile(depth=1)
         )
-        self._wanted: Demand = NOTHING
-        self._before: Demand = NOTHING
+        self._wanted: Intervention = NOTHING
+        self._before: Intervention = NOTHING
         self._confirmation = Confirmation(spec.confirm_timeout)
         self._in_force: Any = None
         self._sent = -math.inf
@@ -104,7 +105,7 @@ class _Limit:
         self._again = self._stays = False
         self.entry = False
 
-    def want(self, demand: Demand, now: float, *, drives: bool) -> None:
+    def want(self, demand: Intervention, now: float, *, drives: bool) -> None:
         """Send what has changed; `drives`: a manoeuvre is carried out that may need to move."""
         self._now = now
         # Pulling over needs to move: a limit of 0 would stop the vehicle in its lane. But the limit
@@ -248,7 +249,7 @@ class _Manoeuvre:
         self._now = 0.0
         self.entry = False
 
-    def want(self, demand: Demand, now: float) -> None:
+    def want(self, demand: Intervention, now: float) -> None:
         """Ask for a manoeuvre, or for its end."""
         self._now = now
         wanted = demand.action in self._spec.mrm_for
@@ -350,7 +351,7 @@ class _Manoeuvre:
             self._node.destroy_subscription(subscription)
 
 
-def _speed(demand: Demand) -> float:
+def _speed(demand: Intervention) -> float:
     return max(0.0, demand.speed_limit) if demand.limits else 0.0
 
 

@@ -2,65 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from forewarn.config.actions import ACTIONS, NO_ACTION
-from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.intervention import Intervention
 from forewarn_ros.status import Severity, Status
 
 PATIENCE = 5.0
 """Seconds after which a call counts as lost: its server may have died with the answer."""
-
-
-class Demand(NamedTuple):
-    """What the robot is asked to do now.
-
-    Attributes
-    ----------
-    action : str
-        Constant of forewarn_msgs/msg/Intervention; ``NONE`` if nothing is asked for.
-    speed_limit : float
-        m/s, for LIMIT_SPEED; NaN otherwise. 0 means to stand still.
-    id : int
-        Number of the intervention.
-    """
-
-    action: str = NO_ACTION
-    speed_limit: float = math.nan
-    id: int = 0
-
-    @property
-    def limits(self) -> bool:
-        """Tell whether a speed limit is asked for."""
-        return ACTIONS[self.action].limits
-
-    @property
-    def stops(self) -> bool:
-        """Tell whether a stop of any kind is asked for."""
-        return ACTIONS[self.action].stops
-
-    @property
-    def hard(self) -> bool:
-        """Tell whether the stop is one with the largest safe deceleration."""
-        return ACTIONS[self.action].hard
-
-    @property
-    def moves(self) -> bool:
-        """Tell whether anything is asked for that changes the motion."""
-        return ACTIONS[self.action].moves
-
-
-NOTHING = Demand()
-
-
-def demand_of(request: Request | None) -> Demand:
-    """Return what a request asks of the robot: nothing while it is not active."""
-    if request is None or not request.active:
-        return NOTHING
-    # One NaN for all: the same demand has to equal itself, or it would be sent at every tick.
-    limit = request.speed_limit if ACTIONS[request.action].limits else math.nan
-    return Demand(request.action, limit, request.id)
 
 
 class Actuator(Protocol):
@@ -68,8 +16,8 @@ class Actuator(Protocol):
 
     name: str
 
-    def demand(self, demand: Demand, now: float) -> None:
-        """Take in what is asked for; called at every tick, mostly with the same."""
+    def demand(self, demand: Intervention, now: float) -> None:
+        """Take in what is `demanded`; called at every tick, mostly with the same."""
 
     def poll(self, now: float) -> None:
         """Try again what has not worked yet; called several times a second."""

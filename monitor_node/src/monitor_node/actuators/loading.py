@@ -15,13 +15,12 @@ from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 
 from forewarn.config.actuators import ActuatorsSpec
-from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.intervention import NOTHING, Intervention, strongest
 from forewarn.registry import ACTUATORS, extension
 from forewarn_ros.status import Severity, Status
 from monitor_node.actuators.dead_man import unwatched
-from monitor_node.actuators.interface import NOTHING, Actuator, Demand, demand_of
+from monitor_node.actuators.interface import Actuator
 from monitor_node.message_types import interface_class
-from monitor_node.statements import strongest
 
 POLL_PERIOD = 0.1
 
@@ -68,7 +67,7 @@ class Actuators:
 
     Attributes
     ----------
-    present : Demand
+    present : Intervention
         What is asked for.
     decided : bool
         Something was: until then, what a former life has left stays in force.
@@ -78,7 +77,7 @@ class Actuators:
         self._node = node
         self._warn = warn
         self._failures: dict[str, str] = {}
-        self.present: Demand = NOTHING
+        self.present: Intervention = NOTHING
         self.decided = False
         self.actuators: list[Actuator] = [
             module(name).ACTUATOR(node, section) for name, section in named(spec).items()
@@ -90,13 +89,13 @@ class Actuators:
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._timer = node.create_timer(POLL_PERIOD, self.poll, clock=steady)
 
-    def apply(self, request: Request | None, *, fresh: bool = True) -> None:
+    def apply(self, request: Intervention | None, *, fresh: bool = True) -> None:
         """Act on the request of a tick; None: nothing is asked for.
 
         A verdict about a time too long ago takes nothing back. If it asks for nothing either, the
         actuator gets no call: one that waits for a word, as a lock with a timeout, stops the robot.
         """
-        demand = demand_of(request)
+        demand = NOTHING if request is None else request.demanded
         if not fresh:
             demand = strongest(self.present, demand)
             if not demand.moves:
@@ -131,9 +130,9 @@ class Actuators:
             else:
                 yield Status(f"actuator {actuator.name}", Severity.ERROR, problem, {})
 
-    def owing(self, request: Request | None) -> list[str]:
+    def owing(self, request: Intervention | None) -> list[str]:
         """Return the names of those that have something in force, or will have by a request."""
-        soon = demand_of(request).moves
+        soon = request is not None and request.demanded.moves
         return [actuator.name for actuator in self.actuators if soon or actuator.owes()]
 
     def resume(self, owing: Iterable[str]) -> None:

@@ -20,8 +20,9 @@ from std_msgs.msg import Bool
 
 from forewarn.config.actions import COMFORTABLE_STOP
 from forewarn.config.actuators import Nav2Spec
+from forewarn.monitoring.intervention import NOTHING, Intervention
 from forewarn_ros.status import Status
-from monitor_node.actuators.interface import NOTHING, PATIENCE, Confirmation, Demand
+from monitor_node.actuators.interface import PATIENCE, Confirmation
 from monitor_node.message_types import interface_class
 
 SPEED_LIMIT = "nav2_msgs/msg/SpeedLimit"
@@ -46,10 +47,10 @@ class Nav2:
         self._goals = [_Goals(node, action, spec.confirm_timeout) for action in spec.actions]
         self._lock = None if spec.lock_topic is None else _Lock(node, spec.lock_topic)
         self._confirmation = Confirmation(spec.confirm_timeout)
-        self._wanted: Demand = NOTHING
+        self._wanted: Intervention = NOTHING
         self._means: tuple[str, ...] = ()
 
-    def demand(self, demand: Demand, now: float) -> None:
+    def demand(self, demand: Intervention, now: float) -> None:
         """Set or take back the limit; stop, or cease to."""
         if demand.limits and not math.isfinite(demand.speed_limit):
             raise ValueError(f"speed limit {demand.speed_limit} m/s")
@@ -70,7 +71,7 @@ class Nav2:
             self._lock.want("lock" in self._means)
         self._judge(now)
 
-    def _means_of(self, demand: Demand) -> tuple[str, ...]:
+    def _means_of(self, demand: Intervention) -> tuple[str, ...]:
         if not demand.stops:
             return ()
         return self._spec.emergency_stop if demand.hard else self._spec.comfortable_stop

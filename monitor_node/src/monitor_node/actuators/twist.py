@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from forewarn_msgs.msg import Intervention
+from forewarn_msgs.msg import Intervention as InterventionMessage
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from forewarn.config.actuators import TwistSpec
+from forewarn.monitoring.intervention import NOTHING, Intervention
 from forewarn_ros.status import Severity, Status
-from monitor_node.actuators.interface import NOTHING, Confirmation, Demand
+from monitor_node.actuators.interface import Confirmation
 
 INTERFACES: tuple[str, ...] = ()
 APPLIED = "output/applied"
@@ -36,15 +37,15 @@ class Gate:
         self._node, self._spec = node, spec
         self._topic = f"{spec.gate}/{APPLIED}"
         self._subscription = node.create_subscription(
-            Intervention, self._topic, self._heard, LATCHED
+            InterventionMessage, self._topic, self._heard, LATCHED
         )
         self._confirmation = Confirmation(spec.confirm_timeout)
-        self._wanted: Demand = NOTHING
+        self._wanted: Intervention = NOTHING
         self._applied: Any = None
         self._now = 0.0
         self._spoke, self._heard_at = False, math.inf
 
-    def demand(self, demand: Demand, now: float) -> None:
+    def demand(self, demand: Intervention, now: float) -> None:
         """Take note of what the gate is asked for by topic."""
         self._wanted = demand if demand.moves else NOTHING
         what = f"{demand.action} ({demand.id})" if demand.moves else ""
@@ -64,7 +65,7 @@ class Gate:
             applied is not None
             and not self._missing(self._now)
             and applied.id == wanted.id
-            and applied.action == getattr(Intervention, wanted.action)
+            and applied.action == getattr(InterventionMessage, wanted.action)
             and (not wanted.limits or applied.speed_limit == wanted.speed_limit)
         )
 

@@ -12,7 +12,7 @@ from rclpy.lifecycle import LifecycleNode
 from rclpy.task import Future
 
 from forewarn.config.file import MonitorSpec
-from forewarn.monitoring.intervention import Request
+from forewarn.monitoring.intervention import Intervention
 from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.session_events import GoalDecided
 from forewarn.wings.agents.goals import decision, goal_reason, judge_goal, undecided
@@ -167,7 +167,7 @@ class Goals:
     ) -> None:
         self._published += 1
         action = self._spec.guards[guard].action
-        request = Request(
+        request = Intervention(
             id=self._published,
             action=decided.action,
             active=decided.active,
