@@ -25,6 +25,7 @@ SHIPPED = "rules:"
 RULES = Path(__file__).with_name("rules")
 KINDS = ("mobile_base", "arm", "drone", "car", "agent")
 """Kinds of robots that rules ship for."""
+SHIPPED_RULES = (*KINDS, "health")
 
 
 def with_fragments(document: Document) -> Document:
@@ -97,9 +98,12 @@ def _path(document: Document, here: tuple[object, ...], name: str) -> Path:
         base = document.file.parent if document.file else Path()
         return base / Path(name).expanduser()
     kind = name.removeprefix(SHIPPED)
-    if kind not in KINDS:
+    if kind not in SHIPPED_RULES:
         raise _error(
-            document, here, f"no rules for {kind!r} ship", ", ".join(SHIPPED + k for k in KINDS)
+            document,
+            here,
+            f"no rules for {kind!r} ship",
+            ", ".join(SHIPPED + k for k in SHIPPED_RULES),
         )
     return RULES / f"{kind}.yaml"
 
