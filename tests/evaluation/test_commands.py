@@ -225,6 +225,7 @@ def test_the_cost_of_the_guard_is_measured(tmp_path: Path) -> None:
         "benchmarks.extraction --turns 1",
         "benchmarks.fleet --shards 9 --turns 1",
         "benchmarks.growth --most 100 --picture growth.svg",
+        "benchmarks.guard --runs 2",
     ],
 )
 def test_a_benchmark_measures(

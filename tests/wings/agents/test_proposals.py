@@ -322,3 +322,17 @@ def test_a_run_that_is_taken_up_again_remembers_what_it_must(made: list[Any]) ->
         [row] = [row for row in found.rows if row.property == "once"]
         twice = i > 0 and names[i - 1 : i + 1] == ["pay", "pay"]
         assert ("insists" in row.state.split(" & ")) == twice
+
+
+@pytest.mark.parametrize("paid", ["last_action == 'pay' and failed", "failed and pays"])
+@given(made=steps)
+@settings(max_examples=examples(40))
+def test_what_follows_a_call_is_the_same_where_nothing_known_decides(
+    paid: str, made: list[tuple[str, str, str]]
+) -> None:
+    text = TEXT.replace("last_action == 'pay'", paid).replace("\"'check' in calls\"", "foreign > 0")
+    compiled = compile_spec(parse_spec(parse_document(text)))
+    judge, thorough = Judge.of(compiled, None), Judge.of(compiled, None)
+    thorough.__dict__["_ahead"] = frozenset({"calls", "last_action"})
+    assert judge._ahead == (thorough._ahead if "last_action" in paid else frozenset())
+    assert alike(live(made, judge), live(made, thorough))

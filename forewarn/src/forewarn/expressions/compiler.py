@@ -19,6 +19,7 @@ from forewarn.expressions import comprehensions, operators
 from forewarn.expressions import ragged as segments
 from forewarn.expressions.comparisons import COMPARATORS
 from forewarn.expressions.functions import CONSTANTS, FUNCTIONS
+from forewarn.expressions.functions.effects import set_of
 from forewarn.expressions.syntax import Expression, bound_names, called, position
 from forewarn.expressions.values import Notes, Unknown, Value, is_unknown, to_value, vector
 
@@ -302,16 +303,16 @@ def compile_expression(
     used = [name for name in known if name in expression.names]
     places = [list(names).index(name) for name in used]
     function = compile_tree(expression.tree, used, expression.source)
-    silent = _is_silent(expression.tree)
+    silent, of_texts = _is_silent(expression.tree), _is_of_texts(expression.tree)
 
     def evaluate(values: Sequence[Value | Unknown]) -> Value | Unknown:
         notes = Notes()
         arguments = [values[place] for place in places]
-        quiet = silent
+        quiet = silent or of_texts
         for at, value in enumerate(arguments):
             kind = type(value)
             if kind not in _SCALARS:
-                quiet = False
+                quiet = of_texts
                 if kind is not list:
                     arguments[at] = _argument(value, notes)
         if quiet:
@@ -340,6 +341,30 @@ def _is_silent(node: ast.expr) -> bool:
         silent = isinstance(node, _SILENT_NODES)
     children = (child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
     return silent and all(map(_is_silent, children))
+
+
+_OF_TEXTS = set_of(
+    "any effects identifiers len like lower matches range taken texts_of unsolicited without words "
+    "zip"
+)
+_NODES_OF_TEXTS = (
+    ast.Constant, ast.Name, ast.BoolOp, ast.Not, ast.IfExp, ast.ListComp, ast.comprehension,
+    ast.Subscript, ast.UnaryOp, ast.cmpop, ast.boolop, ast.expr_context,
+)  # fmt: skip
+
+
+def _is_of_texts(tree: ast.expr) -> bool:
+    """Tell whether texts are looked at, and nothing is computed that numpy could warn of."""
+    return all(map(_looks_at_texts, ast.walk(tree)))
+
+
+def _looks_at_texts(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        return called(node) in _OF_TEXTS
+    if isinstance(node, ast.Compare):  # of lengths
+        sides = (node.left, *node.comparators)
+        return all(isinstance(side, (ast.Call, ast.Constant)) for side in sides)
+    return isinstance(node, _NODES_OF_TEXTS)
 
 
 def _check_signals(expression: Expression, known: list[str]) -> None:

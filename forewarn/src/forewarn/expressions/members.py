@@ -17,10 +17,11 @@ LONGEST_REMEMBERED = 32_768
 class Members(Record):
     """A JSON object inside an evaluation: it equals nothing, and what it lacks is unknown."""
 
-    __slots__ = ("values",)
+    __slots__ = ("_texts", "values")
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
+        self._texts: tuple[str, ...] | None = None
 
     def get(self, notes: Notes, name: str) -> Any:
         """Return a member; unknown, with a note, if there is none or it is null."""
@@ -29,9 +30,11 @@ class Members(Record):
             return notes.unknown(f"there is no {name!r}")
         return _value(value)
 
-    def texts(self) -> Iterator[str]:
-        """Yield all texts and numbers in it, as texts."""
-        return texts_in(self.values)
+    def texts(self) -> tuple[str, ...]:
+        """Return all texts and numbers in it, as texts."""
+        if self._texts is None:
+            self._texts = tuple(texts_in(self.values))
+        return self._texts
 
 
 def members_of(text: str) -> Members | None:

@@ -234,7 +234,8 @@ class Monitor:
         """Advance all properties by a tick; what a steady one came to before is looked up."""
         observation, row = moment.observation, moment.row
         active = observation.active is not False
-        plain = active and row is not None and not moment.waiting and not moment.missed
+        known_row = row is not None or self.model is None
+        plain = active and known_row and not moment.waiting and not moment.missed
         code = observation.state if plain else None
         states, verdicts = [], []
         for compiled, before in zip(self.properties, properties, strict=True):
@@ -265,8 +266,11 @@ class Monitor:
             What is known of the source signals then, in slot order; None where unknown.
         """
         abstraction, tick = self.abstraction, (state.tick or 0) + 1
-        known, _, _ = abstraction.complete(values, abstraction.cells(state.past, tick))
-        observation = abstraction.following(state.past, tick, abstraction.evaluate(known))
+        alone = abstraction.unseen
+        if abstraction.memories or any(value is not None for value in values):
+            known, _, _ = abstraction.complete(values, abstraction.cells(state.past, tick))
+            alone = abstraction.evaluate(known)
+        observation = abstraction.following(state.past, tick, alone)
         if observation.active is False:
             return ()
         return tuple(

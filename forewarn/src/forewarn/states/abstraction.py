@@ -7,9 +7,10 @@ conditions the type of processor may decide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from forewarn.expressions.syntax import Expression
@@ -129,9 +130,9 @@ class DerivedSignal:
             Values of the signals before it, in slot order; None where unknown.
         """
         arguments = [values[slot] for slot in self.arguments]
-        judges = self.memory is not None and self.memory.judges
-        if not judges and any(argument is None for argument in arguments):
-            return None, ""
+        for argument in arguments:
+            if argument is None and not (self.memory is not None and self.memory.judges):
+                return None, ""
         raw = self.function(arguments)
         value = stored_value(raw)
         if value is not None or raw is None:
@@ -361,6 +362,21 @@ class Abstraction:
         observation = self.following(past, tick, alone) if self.remembers else alone
         failures = tuple(map(Failure._make, failed)) if failed else ()
         return Seen(observation, Past(tick, alone, cells), values, failures)
+
+    @cached_property
+    def unseen(self) -> Any:
+        """Return what a tick shows by itself of which no source is known, without memories."""
+        return self.evaluate(self.complete([None] * len(self.sources))[0])
+
+    def decided_by(self, sources: Iterable[str]) -> bool:
+        """Tell whether a condition may have a value, or a part of one, with these sources alone."""
+        known, names = set(sources), [source.name for source in self.sources]
+        for signal in self.derived:
+            if signal.memory is not None or known.issuperset(names[s] for s in signal.arguments):
+                known.add(signal.name)
+            names.append(signal.name)
+        read = (each.names for each in (*self.conditions.values(), *self.phases.values()))
+        return not self.conditions or not known.isdisjoint(chain.from_iterable(read))
 
     def following(self, past: Past | None, tick: int, alone: Any) -> Any:
         """Return what is observed of a tick that by itself shows `alone`."""

@@ -70,15 +70,14 @@ class Reading:
     @cached_property
     def sentences(self) -> list[Sentence]:
         """Return its sentences and fields."""
-        parts = _MARKS.split(self._lines)  # capital letters tell where a line is no sentence
-        return [sentence for part in parts if part.strip() for sentence in _sentences_of(part)]
-
-
-def _sentences_of(part: str) -> list[Sentence]:
-    """Return a sentence, or the fields of a row such as ``Name: Bob Account: 12 City: Rome``."""
-    fields = _LABEL.split(part) if part.count(": ") >= LEAST_FIELDS else [part]
-    in_row = len(fields) >= LEAST_FIELDS
-    return [Sentence(each.lower(), in_row) for each in (fields if in_row else [part])]
+        found: list[Sentence] = []
+        for part in _MARKS.split(self._lines):  # capital letters tell where a line is no sentence
+            fields = _LABEL.split(part) if part.count(": ") >= LEAST_FIELDS else ()
+            if len(fields) >= LEAST_FIELDS:  # Name: Bob Account Number: 12 City: Rome
+                found += [Sentence(field.lower(), True) for field in fields]
+            elif part.strip():
+                found.append(Sentence(part.lower()))
+        return found
 
 
 def stands(wanted: str, text: str) -> bool:

@@ -105,7 +105,7 @@ def _texts_of(notes: Notes, value: Any) -> Any:
     members = members_of(value) if isinstance(value, str) else None
     if members is None and isinstance(value, Record) and not isinstance(value, Members):
         return notes.unknown(f"texts_of() of {kind(value)}")
-    return list(texts_in(plain(value) if members is None else members))
+    return list(texts_in(plain(value)) if members is None else members.texts())
 
 
 def plain(value: Any) -> Any:

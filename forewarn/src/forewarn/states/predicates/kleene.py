@@ -27,7 +27,9 @@ Values = Sequence[Any]
 
 def truth(value: object) -> Truth:
     """Return the truth of a scalar; None for NaN, `Unknown` and what is no scalar."""
-    if value is None or isinstance(value, Unknown):
+    if value is True or value is False or value is None:
+        return value
+    if isinstance(value, Unknown):
         return None
     if isinstance(value, float) and math.isnan(value):
         return None
@@ -126,7 +128,7 @@ class KleeneCompiler:
 
         def among(values: Values) -> Truth:
             value = values[slot]
-            if type(value) is list and {*map(type, value)} == {str}:
+            if type(value) is list and {*map(type, value)} <= {str}:
                 return text in value
             return None if value is None else otherwise(values)
 
@@ -178,8 +180,13 @@ class KleeneCompiler:
         slots = [self.slots[name] for name in names]
 
         def operand(values: Values) -> Any:
-            arguments = [values[slot] for slot in slots]
-            return None if any(a is None for a in arguments) else function(arguments)
+            arguments = []
+            for slot in slots:
+                value = values[slot]
+                if value is None:
+                    return None
+                arguments.append(value)
+            return function(arguments)
 
         return operand
 

@@ -157,7 +157,8 @@ class Judge:
     @cached_property
     def _ahead(self) -> frozenset[str]:
         """Signals that the file reads and that a call determines, whatever comes of it."""
-        return frozenset(KNOWN_AFTERWARDS) & {*self._sources}
+        known = frozenset(KNOWN_AFTERWARDS) & {*self._sources}
+        return known if self.monitor.abstraction.decided_by(known) else frozenset()
 
     @cached_property
     def _takes_action(self) -> bool:
