@@ -18,16 +18,28 @@ Bools = NDArray[np.bool_]
 
 EXTRA = "pip install './forewarn[learn]'"
 MOST_TREES = 200
+STEP = 5
+"""Numbers of trees that are tried: each multiple of it."""
+
 PARAMETERS: dict[str, Any] = {
-    "learning_rate": 0.1,
-    "min_samples_leaf": 20,
     "l2_regularization": 1.0,
     "early_stopping": False,  # its own would judge by ticks, of which neighbours are alike
     "random_state": 0,
 }
-LARGE: Mapping[str, Any] = {"max_leaf_nodes": 15}
-SMALL: Mapping[str, Any] = {"max_leaf_nodes": 6, "max_features": 0.3}
-"""Sizes of trees. Small ones of sampled features foresee more with few recordings."""
+LARGE: Mapping[str, Any] = {
+    "max_leaf_nodes": 15,
+    "max_features": 0.2,
+    "min_samples_leaf": 40,
+    "learning_rate": 0.05,
+}
+SMALL: Mapping[str, Any] = {
+    "max_leaf_nodes": 6,
+    "max_features": 0.3,
+    "min_samples_leaf": 20,
+    "learning_rate": 0.1,
+}
+"""Sizes of trees. Small ones foresee more with few recordings; sampled features help both, and so
+do larger leaves and smaller steps where trees are large (evaluation/RESULTS.md)."""
 
 ALWAYS_LEFT = 1e308
 """Above every value: only what is unknown goes right."""
@@ -69,20 +81,15 @@ def boosted(
     return model.fit(x, y)
 
 
-def stages(model: Any, x: Floats) -> Iterator[Floats]:
-    """Yield the log-odds of rows after each tree, shape (n,)."""
+def stages(model: Any, x: Floats) -> NDArray[np.float32]:
+    """Return the log-odds of rows after each `STEP` trees, shape (stages, n)."""
     if not len(x):
-        yield from np.zeros((model.n_iter_, 0))
-        return
-    yield from (np.ravel(found) for found in model.staged_decision_function(x))
+        return np.zeros((model.n_iter_ // STEP, 0), np.float32)
+    found = islice(model.staged_decision_function(x), STEP - 1, None, STEP)
+    return np.array([np.ravel(one) for one in found], dtype=np.float32)
 
 
-def logits_of(model: Any, x: Floats, count: int) -> Floats:
-    """Return the log-odds of rows after so many trees, shape (n,)."""
-    return next(islice(stages(model, x), count - 1, None))
-
-
-def lost(logits: Floats, y: Bools) -> Floats:
+def lost(logits: NDArray[Any], y: Bools) -> Floats:
     """Return the log loss of each row, shape (n,)."""
     return np.asarray(np.logaddexp(0.0, np.where(y, -logits, logits)))
 

@@ -78,10 +78,8 @@ class Line:
         return np.asarray(self.intercept + self.scale(x) @ (self.slope * self.scale.spread))
 
 
-def fit_line(
-    x: Floats, y: Bools, constraints: Sequence[int], ridge: float, used: Bools | None = None
-) -> Line:
-    """Fit a line.
+def fit_lines(x: Floats, y: Bools, constraints: Sequence[int], used: Bools) -> list[Line]:
+    """Fit a line with each of `RIDGES`.
 
     Parameters
     ----------
@@ -91,43 +89,44 @@ def fit_line(
         Whether a violation followed.
     constraints : sequence of int
         For each feature 1 if the risk may only rise with it, -1 if it may only fall, else 0.
-    ridge : float
-        See `RIDGES`.
-    used : ndarray of bool, shape (features,), optional
-        Features that may have a slope; all by default.
+    used : ndarray of bool, shape (features,)
+        Features that may have a slope.
     """
-    from scipy.optimize import minimize  # few commands fit a score, and it takes long to import
+    scale = Scale.of(x[:, used], y)
+    rows, signs = scale(x[:, used]), np.asarray(constraints)[used]
+    share = (y.sum() + 0.5) / (len(y) + 1)
+    at = np.append(np.log(share / (1 - share)), np.zeros(len(signs)))
+    spread = np.where(scale.spread > 0, scale.spread, np.inf)
+    found = {}
+    for ridge in sorted(RIDGES, reverse=True):  # each begins where the one before ended
+        at = _least(rows, y.astype(np.float64), signs.tolist(), ridge, at)
+        found[ridge] = _widened(Line(float(at[0]), at[1:] / spread, scale), used)
+    return [found[ridge] for ridge in RIDGES]
 
-    if used is not None:
-        signs = [sign for sign, use in zip(constraints, used, strict=True) if use]
-        return _widened(fit_line(x[:, used], y, signs, ridge), used)
-    scale = Scale.of(x, y)
-    rows = scale(x)
-    truth = y.astype(np.float64)
+
+def _least(
+    rows: Floats, truth: Floats, signs: Sequence[int], ridge: float, start: Floats
+) -> Floats:
+    """Return intercept and slopes of least loss."""
+    from scipy.optimize import minimize  # few commands fit a score, and it takes long to import
 
     def loss(at: Floats) -> tuple[float, Floats]:
         odds = at[0] + rows @ at[1:]
         value = float(np.mean(np.logaddexp(0.0, odds) - truth * odds))
-        away = (1 / (1 + np.exp(-np.clip(odds, -700, 700))) - truth) / len(y)
+        away = (1 / (1 + np.exp(-np.clip(odds, -700, 700))) - truth) / len(truth)
         gradient = np.append(away.sum(), rows.T @ away + ridge * at[1:])
         return value + 0.5 * ridge * float(at[1:] @ at[1:]), gradient
 
     limits = {0: (None, None), 1: (0.0, None), -1: (None, 0.0)}
-    share = (y.sum() + 0.5) / (len(y) + 1)
-    start = np.zeros(rows.shape[1] + 1)
-    start[0] = np.log(share / (1 - share))
     found = minimize(
         loss,
         start,
         jac=True,
         method="L-BFGS-B",
-        bounds=[(None, None), *(limits[sign] for sign in constraints)],
+        bounds=[(None, None), *(limits[sign] for sign in signs)],
         options={"maxiter": 200, "ftol": 1e-9},
     )
-    slope = np.divide(
-        found.x[1:], scale.spread, out=np.zeros_like(scale.spread), where=scale.spread > 0
-    )
-    return Line(float(found.x[0]), slope, scale)
+    return np.asarray(found.x)
 
 
 def _widened(line: Line, used: Bools) -> Line:

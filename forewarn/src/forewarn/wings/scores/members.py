@@ -17,18 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.learning.estimates.ensemble import fit_weights
-from forewarn.wings.scores.boosted_trees import (
-    LARGE,
-    SMALL,
-    boosted,
-    joined,
-    logits_of,
-    lost,
-    stages,
-)
+from forewarn.learning.estimates.ensemble import fit_weights, mixed
+from forewarn.wings.scores.boosted_trees import LARGE, SMALL, STEP, boosted, joined, lost, stages
 from forewarn.wings.scores.fit import Ensemble
-from forewarn.wings.scores.line import RIDGES, Line, fit_line
+from forewarn.wings.scores.line import RIDGES, Line, fit_lines
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -92,16 +84,6 @@ class Members:
     trees: tuple[Any, ...]
     line: Line
 
-    def logits(self, x: Floats, rounds: Sequence[int]) -> Floats:
-        """Return the log-odds of rows after so many trees of each kind, shape (n, members)."""
-        bent = [
-            logits_of(model, x[:, own], count)
-            for own, model, count in zip(
-                self.columns.trees.values(), self.trees, rounds, strict=True
-            )
-        ]
-        return np.column_stack([*bent, self.line.logit(x)])
-
     def ensemble(self, rounds: Sequence[int], weights: Floats, known: Bools) -> Ensemble:
         """Return the weighted sum of log-odds as plain data.
 
@@ -143,12 +125,15 @@ class Chosen:
         Trees of each kind.
     weights : ndarray, shape (1 + members,)
         The intercept first.
+    scores : ndarray, shape (n,)
+        What is said of each row by the members that were fitted without it.
     """
 
     whole: Members
     unseeing: tuple[Members, ...]
     rounds: tuple[int, ...]
     weights: Floats
+    scores: Floats
 
     @property
     def shares(self) -> dict[str, float]:
@@ -211,9 +196,9 @@ class Data(NamedTuple):
             for (name, own), count in zip(self.columns.trees.items(), rounds, strict=True)
         )
 
-    def line(self, ridge: float) -> Line:
-        """Fit a line to the features of the present."""
-        return fit_line(self.x, self.y, self.constraints, ridge, self.columns.line)
+    def lines(self) -> list[Line]:
+        """Fit a line with each ridge to the features of the present."""
+        return fit_lines(self.x, self.y, self.constraints, self.columns.line)
 
 
 def fit_members(
@@ -239,32 +224,41 @@ def fit_members(
     tell : callable
         Called with how many of how many fits are done.
     """
-    y, columns = data.y, data.columns
-    prior = _prior(columns)
-    of_trees, of_lines = np.zeros((len(columns.trees), most)), np.zeros(len(RIDGES))
     forests, lines = [], []
+    bent = [np.zeros((most // STEP, len(data.y)), np.float32) for _ in data.columns.trees]
+    straight = np.zeros((len(RIDGES), len(data.y)))
     for index in range(folds):
         here = fold == index
-        seen, x, truth = data.of(~here), data.x[here], y[here]
-        forests.append(seen.trees([most] * len(columns.trees)))
-        lines.append([seen.line(ridge) for ridge in RIDGES])
-        for at, (own, model) in enumerate(zip(columns.trees.values(), forests[-1], strict=True)):
-            of_trees[at] += [lost(found, truth).sum() for found in stages(model, x[:, own])]
-        of_lines += [lost(line.logit(x), truth).sum() for line in lines[-1]]
+        seen, x = data.of(~here), data.x[here]
+        forests.append(seen.trees([most] * len(bent)))
+        lines.append(seen.lines())
+        for found, model, own in zip(bent, forests[-1], data.columns.trees.values(), strict=True):
+            found[:, here] = stages(model, x[:, own])
+        straight[:, here] = [line.logit(x) for line in lines[-1]]
         tell(index + 1, folds + 1)
-    rounds, best = tuple((of_trees.argmin(axis=1) + 1).tolist()), int(of_lines.argmin())
-    unseeing = tuple(
-        Members(columns, trees, found[best]) for trees, found in zip(forests, lines, strict=True)
-    )
-    logits = np.zeros((len(y), len(prior)))
-    for index, one in enumerate(unseeing):
-        logits[fold == index] = one.logits(data.x[fold == index], rounds)
+    tried: list[NDArray[Any]] = [*bent, straight]
+    best = [_best(found, data.y) for found in tried]
+    logits = np.column_stack([found[at] for found, at in zip(tried, best, strict=True)])
     weights = fit_weights(
-        logits, y.astype(np.float64), np.ones(len(y)), prior, HOLD / max(clusters, 1)
+        logits,
+        data.y.astype(np.float64),
+        np.ones(len(data.y)),
+        _prior(data.columns),
+        HOLD / max(clusters, 1),
     )
     weights[1:][weights[1:] < LEAST] = 0.0
-    whole = Members(columns, data.trees(rounds), data.line(RIDGES[best]))
-    return Chosen(whole, unseeing, rounds, weights)
+    rounds, ridge = tuple(STEP * (at + 1) for at in best[:-1]), best[-1]
+    whole = Members(data.columns, data.trees(rounds), data.lines()[ridge])
+    unseeing = tuple(
+        Members(data.columns, trees, found[ridge])
+        for trees, found in zip(forests, lines, strict=True)
+    )
+    return Chosen(whole, unseeing, rounds, weights, mixed(logits, weights))
+
+
+def _best(logits: NDArray[Any], y: Bools) -> int:
+    """Return which row of log-odds, shape (tried, n), loses least."""
+    return int(np.argmin([lost(row, y).sum() for row in logits]))
 
 
 def _prior(columns: Columns) -> Floats:

@@ -277,11 +277,12 @@ def fit_score(
         fitted_with=f"scikit-learn {version}",
         unseeing=tuple(one.ensemble(*counted) for one in chosen.unseeing),
     )
-    scores = _crossed(blank, x, fold)
-    fit = replace(blank, cuts=cuts_of(scores[y]), weights=_weights(blank, x))
+    fit = replace(blank, cuts=cuts_of(chosen.scores[y]), weights=_weights(blank, x))
     tell(folds + 1, folds + 1)
     censored = sum(part.censored for part in parts)
-    return FittedScore(fit, scores, y, censored, stride, left_out, chosen.rounds, chosen.shares)
+    return FittedScore(
+        fit, chosen.scores, y, censored, stride, left_out, chosen.rounds, chosen.shares
+    )
 
 
 def cuts_of(scores: Floats) -> tuple[float, ...]:
@@ -348,16 +349,6 @@ def _folds(score: str, name: str, parts: Sequence[Rows]) -> tuple[int, list[int]
 
 def _parted(outcomes: Sequence[Bools]) -> bool:
     return any(part.any() for part in outcomes) and any((~part).any() for part in outcomes)
-
-
-def _crossed(fit: LearnedScoreFit, x: Floats, fold: NDArray[np.int64]) -> Floats:
-    """Return what the trees of each row's fold say, by the code that runs in the step."""
-    found = np.full(len(x), np.nan)
-    for index, ensemble in enumerate(fit.unseeing):
-        trees = compiled_trees(len(fit.signals), fit.lags, ensemble)
-        for row in np.flatnonzero(fold == index).tolist():
-            found[row] = trees.judge(np.ascontiguousarray(x[row]))
-    return found
 
 
 def _weights(fit: LearnedScoreFit, x: Floats) -> tuple[float, ...]:
