@@ -277,18 +277,18 @@ def test_weights_are_scikit_learns_where_nothing_holds_them() -> None:
     truth = 1 / (1 + np.exp(-(0.3 + logits @ np.array([0.7, 0.5]))))
     visits = rng.integers(1, 5, 400).astype(np.float64)
     followed = rng.binomial(visits.astype(int), truth).astype(np.float64)
-    ours = fit_weights(logits, followed, visits, prior(2, 0), 0.0)
+    ours = fit_weights(logits, followed, visits, prior(2, 0, 20), 0.0)
     theirs = LogisticRegression(C=1e9, tol=1e-12, max_iter=100_000).fit(
         np.vstack([logits, logits]),
         np.repeat([1, 0], 400),
         sample_weight=np.concatenate([followed, visits - followed]),
     )
     assert ours == pytest.approx([theirs.intercept_[0], *theirs.coef_[0]], abs=1e-3)
-    held = [fit_weights(logits, followed, visits, prior(2, 0), h) for h in (0.01, 1.0, 1e6)]
+    held = [fit_weights(logits, followed, visits, prior(2, 0, 20), h) for h in (0.01, 1.0, 1e6)]
     away = [float(np.abs(w - np.array([0.0, 0.5, 0.5])).sum()) for w in held]
     assert away[0] > away[1] > away[2]
     assert away[2] < 1e-5
-    opposed = fit_weights(logits * np.array([1.0, -1.0]), followed, visits, prior(2, 0), 0.0)
+    opposed = fit_weights(logits * np.array([1.0, -1.0]), followed, visits, prior(2, 0, 20), 0.0)
     assert opposed[2] == 0.0  # no weight is negative
 
 
@@ -310,7 +310,7 @@ def test_the_order_of_estimates_and_of_scores_does_not_matter(
     spec = compiled("ensemble")
     problem = problem_of(spec, learned(spec))
     crossed, logits, where = noisy(problem, seed, estimates + scores, 3.0)
-    mean = prior(estimates, scores)
+    mean = prior(estimates, scores, 20)
     weights, predicted = held_weights(crossed, logits, where, mean)
     assert (weights[1:] >= 0).all()
     rng = np.random.default_rng(seed)
@@ -326,13 +326,13 @@ def test_the_hold_is_weaker_the_more_recordings_have_a_violation(learned: Any) -
     crossed, logits, where = noisy(problem, 1, 3, 4.0)
     told = len({r for r, f in zip(crossed.recording, crossed.followed, strict=True) if f > 0})
     assert 5 < told < problem.recordings
-    weights, _ = held_weights(crossed, logits, where, prior(2, 1))
+    weights, _ = held_weights(crossed, logits, where, prior(2, 1, 20))
     fitted, far = (
-        fit_weights(logits, crossed.followed, crossed.visits, prior(2, 1), HOLD / count)
+        fit_weights(logits, crossed.followed, crossed.visits, prior(2, 1, 20), HOLD / count)
         for count in (told, 1)
     )
     assert weights == pytest.approx(fitted, abs=1e-9)
-    moved = [float(np.abs(one[1:] - prior(2, 1)).sum()) for one in (weights, far)]
+    moved = [float(np.abs(one[1:] - prior(2, 1, 20)).sum()) for one in (weights, far)]
     assert moved[0] > moved[1] > 0
 
 
@@ -340,13 +340,13 @@ def test_what_a_fold_predicts_does_not_depend_on_its_outcomes(learned: Any) -> N
     spec = compiled("ensemble")
     problem = problem_of(spec, learned(spec))
     crossed, logits, where = noisy(problem, 2, 3, 2.0)
-    _, before = held_weights(crossed, logits, where, prior(2, 1))
+    _, before = held_weights(crossed, logits, where, prior(2, 1, 20))
     here = crossed.fold == crossed.fold[0]
     rows = problem.rows
     places = crossed.places[here]
     rows.followed[places] = rows.visits[places] - rows.followed[places]
     other = replace(crossed)  # without what was computed from the rows
-    _, after = held_weights(other, logits, where, prior(2, 1))
+    _, after = held_weights(other, logits, where, prior(2, 1, 20))
     assert np.array_equal(before[here], after[here])
     assert not np.array_equal(before[~here], after[~here])
 
@@ -360,9 +360,13 @@ def test_of_few_recordings_sure_is_what_students_test_calls_sure(gained: Any) ->
     assert surely(gained) == (chance < 0.05)
 
 
-def test_scores_weigh_more_than_all_estimates_together() -> None:
-    assert prior(4, 0).tolist() == [0.25] * 4
-    assert prior(4, 2) == pytest.approx([0.1] * 4 + [0.3] * 2)
+@pytest.mark.parametrize(("violated", "share"), [(0, 0.0), (6, 0.3), (10**6, 0.6)])
+def test_scores_weigh_the_more_the_more_recordings_have_a_violation(
+    violated: int, share: float
+) -> None:
+    assert prior(4, 0, violated).tolist() == [0.25] * 4
+    each = [(1 - share) / 4] * 4 + [share / 2] * 2
+    assert prior(4, 2, violated) == pytest.approx(each, abs=1e-5)
 
 
 def test_predictions_of_a_fold_do_not_depend_on_its_outcomes(learned: Any) -> None:
@@ -618,7 +622,7 @@ def test_scores_that_tell_nothing_lose_their_weight(runs: list[Path], tmp_path: 
     model = learn(noise, spec.spec, spec.abstraction, watch=watch_for(spec)).model
     (estimate,) = with_estimates(spec, model).estimates
     assert estimate.scored is not None
-    assert estimate.scored.scores[0] < 0.1 < prior(4, 1)[-1] / 5
+    assert estimate.scored.scores[0] < prior(4, 1, 20)[-1] / 2
     losses = {loss.name: loss.log_loss for loss in estimate.losses}
     assert losses["ensemble with scores"] < losses["score score"] / 2
 

@@ -149,7 +149,7 @@ def _sum(crossed: Crossed, where: Bools, scores: int) -> _Sum:
     columns = [logit(crossed.risks[name]) for name in names]
     if scores:
         columns += list(np.nan_to_num(crossed.scores).T)
-    mean = prior(len(names), scores)
+    mean = prior(len(names), scores, crossed.violated(where))
     weights, predicted = held_weights(crossed, np.column_stack(columns), where, mean)
     loss = crossed.loss("ensemble with scores" if scores else "ensemble", predicted, where)
     return _Sum(mixture_of(crossed, weights), choose_line(crossed, predicted, where), loss)

@@ -67,6 +67,10 @@ class Crossed:
         """The recording of each row."""
         return self.problem.rows.recording[self.places]
 
+    def violated(self, where: Bools) -> int:
+        """Return how many recordings have a violation at the rows `where`."""
+        return len(np.unique(self.recording[where & (self.followed > 0)]))
+
     def lost(self, risk: Floats) -> Floats:
         """Return the log loss of each row, summed over its moments."""
         return log_loss(risk, self.followed, self.visits)

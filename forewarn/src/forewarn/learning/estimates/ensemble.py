@@ -22,7 +22,14 @@ from forewarn.models.estimates import PLAIN, Line
 SHARE = 0.6
 """Weight of all scores together until recordings tell better: states know less than they do."""
 
-HOLD = 0.3
+HALF = 6.0
+"""Recordings with a violation with which scores have half that weight.
+
+A score that is fitted to few is often worse than the chain, and so few do not show it
+(evaluation/RESULTS.md).
+"""
+
+HOLD = 2.0
 """How strongly weights are held, divided by the recordings with a violation."""
 
 SIGNIFICANT = 1.645
@@ -83,13 +90,17 @@ def fit_weights(
     return weights
 
 
-def prior(estimates: int, scores: int, share: float = SHARE) -> Floats:
+def prior(estimates: int, scores: int, violated: int) -> Floats:
     """Return the weights near which others are held, shape (estimates + scores,).
 
-    All scores together have the weight `share`.
+    Parameters
+    ----------
+    violated : int
+        Recordings with a violation: the more, the more all scores weigh together.
     """
     if not scores:
         return np.full(estimates, 1 / estimates)
+    share = SHARE * violated / (violated + HALF)
     return np.append(np.full(estimates, (1 - share) / estimates), np.full(scores, share / scores))
 
 
@@ -115,7 +126,7 @@ def held_weights(
     hold : float
         How strongly, divided by the recordings with a violation.
     """
-    hold /= max(1, len(np.unique(crossed.recording[where & (crossed.followed > 0)])))
+    hold /= max(1, crossed.violated(where))
 
     def fitted(rows: Bools) -> Floats:
         return fit_weights(logits[rows], crossed.followed[rows], crossed.visits[rows], mean, hold)
