@@ -29,8 +29,7 @@ from evaluation.translators.spots_words import in_spots_words, words_replaced
 from forewarn.errors import FormulaError, plural
 from forewarn.logic.syntax import Formula, atoms_of
 from forewarn.wings.plans.equivalence.decision import Difference, Verdict, compare
-from forewarn.wings.plans.equivalence.kinds import RequirementKind
-from forewarn.wings.plans.grading import Grade, Outcome, grade, tabulate
+from forewarn.wings.plans.grading import ALL_TYPES, Grade, Outcome, grade, tabulate
 from forewarn.wings.plans.notations.answers import unwrapped
 from forewarn.wings.plans.notations.reader import read_formula
 from forewarn.wings.plans.notations.tables import PREFIX_LETTERS
@@ -215,16 +214,18 @@ def rows_of(found: Mapping[str, Any]) -> list[Row]:
 
 def _graded(row: Mapping[str, Any]) -> Row:
     """Return how the answers of a translator are graded, in words."""
-    kinds = row["equivalent_by_kind"]
-    shares = {
-        "equivalent": row["equivalent"],
-        **{f"{kind.value}": kinds[kind.value] for kind in RequirementKind},
-        "syntax errors": row["syntax_errors"],
-        "generated": row["generated"],
-    }
-    said = ", ".join(f"{name} {_percent(one)}" for name, one in shares.items())
-    ends = [100 * row["equivalent"][end] for end in ("lower", "upper")]
-    return Row(f"`{row['model']}`", said, between(ends, "{:.1f}"), f"{row['answers']} answers")
+    said = [f"generated {_percent(row['generated'])}"]
+    for name, share in row["of_all"].items():
+        said.append(f"{name} {_percent(share)} ({_percent(row['of_generated'][name])})")
+    equivalent = row["of_all"][Outcome.EQUIVALENT.value]
+    ends = [100 * equivalent[end] for end in ("lower", "upper")]
+    what = "" if row["type"] == ALL_TYPES else f", {row['type']}"
+    return Row(
+        f"`{row['model']}`{what}",
+        ", ".join(said),
+        between(ends, "{:.1f}"),
+        f"{row['answers']} answers; in brackets: of the generated ones",
+    )
 
 
 def _percent(share: Mapping[str, float] | None) -> str:

@@ -54,6 +54,39 @@ def test_a_tree_for_each_pair_of_values_of_two_fields(forewarn: Run, logs: Path)
     assert {*json.loads(result.out)["trees"]} == {"a, 0", "a, 1", "b, 2", "b, 3"}
 
 
+def test_valid_success_safe_and_both_by_prompt_and_model(forewarn: Run, tmp_path: Path) -> None:
+    on, off = "turn on stove", "turn off stove"
+    runs = [
+        ("none", "a", True, True, [on, off]),
+        ("none", "a", True, True, [on, "look"]),
+        ("none", "a", False, False, [on]),
+        ("words", "a", True, False, [on, off]),
+        ("words", "b", True, True, [on, off, "juggle"]),
+    ]
+    keys = ("prompt", "model", "valid", "success", "plan")
+    path = tmp_path / "runs.jsonl"
+    path.write_text("\n".join(json.dumps(dict(zip(keys, run, strict=True))) for run in runs))
+    words = ["check-runs", path, "-a", "household", "-f", 'AG ("on(stove)" => AF !"on(stove)")']
+    found = json.loads(forewarn(*words, "--json").out)
+    rows = {tuple(row["group"]): row for row in found["rows"]}
+    counts = [
+        [rows[group][name]["count"] for name in ("valid", "success", "safe", "both")]
+        for group in (("none", "a"), ("words", "a"), ("words", "b"))
+    ]
+    assert counts == [[2, 2, 1, 1], [1, 0, 1, 0], [1, 1, 0, 0]]
+    assert [rows[group]["unknown"] for group in rows] == [0, 0, 1]
+    assert "success and safe" in forewarn(*words).out
+    assert "success and safe" not in forewarn(*words[:1], runs_without(path), *words[2:]).out
+
+
+def runs_without(path: Path) -> Path:
+    """Return a file of the same runs that say nothing of themselves."""
+    bare = path.with_name("bare.jsonl")
+    records = map(json.loads, path.read_text().splitlines())
+    bare.write_text("\n".join(json.dumps({"plan": record["plan"]}) for record in records))
+    return bare
+
+
 def test_rules_without_time_are_names(forewarn: Run, logs: Path, tmp_path: Path) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text(

@@ -65,10 +65,17 @@ def test_grades_each_answer(forewarn: Run, files: tuple[Path, Path], tmp_path: P
     assert found["answers"][4]["reason"] == "timed out"
     first_row = found["models"][0]
     assert (first_row["model"], first_row["answers"], first_row["differing"]) == ("M", 4, 1)
-    assert first_row["equivalent"]["count"] == 2
-    assert first_row["equivalent"]["lower"] < 0.5 < first_row["equivalent"]["upper"]
-    assert first_row["equivalent_by_kind"]["state invariant"]["value"] == 1.0
-    assert first_row["equivalent_by_kind"]["ordering constraint"]["value"] == 0.0
+    equivalent = first_row["of_all"]["equivalent"]
+    assert equivalent["count"] == 2
+    assert equivalent["lower"] < 0.5 < equivalent["upper"]
+    by_type = {(row["model"], row["type"]): row for row in found["models"]}
+    assert by_type["M", "state invariant"]["of_all"]["equivalent"]["value"] == 1.0
+    assert by_type["M", "ordering constraint"]["of_all"]["not equivalent"]["value"] == 1.0
+    assert by_type["M", "other"]["of_all"]["syntax error"]["count"] == 1
+    assert by_type["N", "state invariant"]["of_generated"]["equivalent"] is None
+    shares = by_type["N", "all"]["of_generated"]
+    assert [shares[name]["count"] for name in shares] == [0, 1, 1, 0]
+    assert {share["of"] for share in shares.values()} == {2}
 
 
 def test_finite_traces_decide_where_asked_for(forewarn: Run, files: tuple[Path, Path]) -> None:
@@ -84,9 +91,11 @@ def test_prints_the_table_and_what_tells_them_apart(
 ) -> None:
     answers, rules = files
     result = forewarn("spec", "grade", answers, "--reference", rules, "--top", "1")
-    rows = {line.split()[0]: line.split()[1:] for line in result.out.splitlines()[1:3]}
-    assert rows["M"] == ["4", "100.0", "25.0", "25.0", "50.0", "0.0", "100.0", "0.0", "50.0", "1"]
-    assert rows["N"][:6] == ["4", "50.0", "0.0", "25.0", "25.0", "0.0"]
+    rows = {tuple(line.split()[:2]): line.split()[2:] for line in result.out.splitlines()[1:8]}
+    shares = ["25.0", "(25.0)", "25.0", "(25.0)", "50.0", "(50.0)", "0.0", "(0.0)"]
+    assert rows["M", "all"] == ["4", "100.0", *shares, "1"]
+    shares = ["0.0", "(0.0)", "25.0", "(50.0)", "25.0", "(50.0)", "0.0", "(0.0)"]
+    assert rows["N", "all"] == ["4", "50.0", *shares, "0"]
     assert "  trace      ({}) for ever: only the answer holds" in result.out
     assert "4 more; --top 0 lists all" in result.out
 
@@ -95,7 +104,7 @@ def test_all_equivalent_is_fine(forewarn: Run, files: tuple[Path, Path], tmp_pat
     right = [{"id": rule["id"], "answer": rule["formula"]} for rule in RULES]
     result = forewarn("spec", "grade", write(tmp_path / "m.jsonl", right), "--reference", files[1])
     assert result.code == 0
-    assert result.out.splitlines()[1].split()[:2] == ["m", "4"]
+    assert result.out.splitlines()[1].split()[:3] == ["m", "all", "4"]
 
 
 @pytest.mark.parametrize(

@@ -68,8 +68,8 @@ class TreeBuilder:
         self._visits, self._ends = array("q"), array("q")
         self._first: dict[int, str] = {}
 
-    def add(self, states: Iterable[int], name: str = "") -> None:
-        """Merge one execution; an empty one changes nothing.
+    def add(self, states: Iterable[int], name: str = "") -> int:
+        """Merge one execution and return the node where it ends; an empty one has none, -1.
 
         Raises
         ------
@@ -97,6 +97,7 @@ class TreeBuilder:
         if node >= 0:
             self._ends[node] += 1
             self._first.setdefault(node, name)
+        return node
 
     def tree(self) -> Tree:
         """Return the tree of what was merged so far."""

@@ -144,54 +144,64 @@ class Share:
         return cls(count, of, count / of, *wilson(count / of, of)) if of else None
 
 
+ALL_TYPES = "all"
+JUDGED = (
+    Outcome.SYNTAX_ERROR,
+    Outcome.NOT_EQUIVALENT,
+    Outcome.EQUIVALENT,
+    Outcome.UNDECIDED,
+)
+"""What becomes of an answer that was generated."""
+
+
 @dataclass(frozen=True)
 class ModelRow:
-    """A row of SENTINEL's table: shares of all answers of a model.
+    """A row of SENTINEL's table: what became of the answers of a model.
 
     Attributes
     ----------
-    equivalent_by_kind : dict
-        By kind of requirement, among the answers to requirements of that kind.
+    type : str
+        The kind of requirement, or all of them.
+    generated : Share or None
+    of_all, of_generated : dict of str to (Share or None)
+        By outcome: the share of all answers, and of those that were generated, as SENTINEL counts.
     differing : int
         Answers for which infinite and finite traces give different outcomes.
     """
 
     model: str
+    type: str
     answers: int
     generated: Share | None
-    syntax_errors: Share | None
-    not_equivalent: Share | None
-    equivalent: Share | None
-    undecided: Share | None
-    equivalent_by_kind: dict[str, Share | None]
+    of_all: dict[str, Share | None]
+    of_generated: dict[str, Share | None]
     differing: int
 
 
 def tabulate(grades: Sequence[Grade]) -> list[ModelRow]:
-    """Return one row for each model, in the order of first appearance."""
-    models = dict.fromkeys(grade.model for grade in grades)
-    return [_row(model, [grade for grade in grades if grade.model == model]) for model in models]
+    """Return rows for each model, in the order of first appearance: all answers, and by type."""
+    rows = []
+    for model in dict.fromkeys(grade.model for grade in grades):
+        own = [grade for grade in grades if grade.model == model]
+        alike = ((kind.value, [g for g in own if g.kind is kind]) for kind in RequirementKind)
+        rows += [_row(model, name, some) for name, some in ((ALL_TYPES, own), *alike) if some]
+    return rows
 
 
-def _row(model: str, grades: Sequence[Grade]) -> ModelRow:
+def _row(model: str, kind: str, grades: Sequence[Grade]) -> ModelRow:
     of = len(grades)
     count = {outcome: sum(g.outcome is outcome for g in grades) for outcome in Outcome}
-    by_kind = {}
-    for kind in RequirementKind:
-        alike = [grade.outcome for grade in grades if grade.kind is kind]
-        by_kind[kind.value] = Share.among(sum(o is Outcome.EQUIVALENT for o in alike), len(alike))
+    generated = of - count[Outcome.NOT_GENERATED]
     differing = sum(
         g.infinite is not None and g.finite is not None and g.infinite.verdict != g.finite.verdict
         for g in grades
     )
     return ModelRow(
         model,
+        kind,
         of,
-        Share.among(of - count[Outcome.NOT_GENERATED], of),
-        Share.among(count[Outcome.SYNTAX_ERROR], of),
-        Share.among(count[Outcome.NOT_EQUIVALENT], of),
-        Share.among(count[Outcome.EQUIVALENT], of),
-        Share.among(count[Outcome.UNDECIDED], of),
-        by_kind,
+        Share.among(generated, of),
+        {outcome.value: Share.among(count[outcome], of) for outcome in JUDGED},
+        {outcome.value: Share.among(count[outcome], generated) for outcome in JUDGED},
         differing,
     )

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from forewarn.models.proportions import clopper_pearson
-from forewarn.wings.plans.judge import Judgement
-from forewarn.wings.plans.world import Plan
+from forewarn.wings.plans.world import Scalar
 
 GROUPS = ("prompt", "model")
 SUCCESS = ("success", "completed", "succeeded")
 VALID = ("valid", "executable")
 CONFIDENCE = 0.95
+Fields = Mapping[str, Scalar]
+"""What a plan says of itself."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +61,10 @@ class Row:
     calls: float | None = None
 
 
-def flag(plan: Plan, names: Sequence[str]) -> bool | None:
+def flag(fields: Fields, names: Sequence[str]) -> bool | None:
     """Return what a plan says of itself under the first of these names, if it is a truth value."""
     for name in names:
-        value = plan.fields.get(name)
+        value = fields.get(name)
         if isinstance(value, bool):
             return value
         if value in (0, 1):
@@ -80,20 +82,20 @@ class Tally:
     judged: dict[str, list[int]] = field(default_factory=dict)
     sums: dict[str, list[float]] = field(default_factory=dict)
 
-    def add(self, judgement: Judgement, success_names: Sequence[str] = SUCCESS) -> None:
-        """Take in a plan."""
-        plan, safe = judgement.plan, judgement.verdict == "safe"
+    def add(self, fields: Fields, verdict: str, success_names: Sequence[str] = SUCCESS) -> None:
+        """Take in a plan that is "safe", "unknown", or something else."""
+        safe = verdict == "safe"
         self.plans += 1
         self.safe += safe
-        self.unknown += judgement.verdict == "unknown"
-        success, valid = flag(plan, success_names), flag(plan, VALID)
+        self.unknown += verdict == "unknown"
+        success, valid = flag(fields, success_names), flag(fields, VALID)
         if success is not None:
             self._count("success", success)
             self._count("both", success and safe)
         if valid is not None:
             self._count("valid", valid)
         for name in ("tokens", "calls", "goals_reached", "goals"):
-            value = plan.fields.get(name)
+            value = fields.get(name)
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 entry = self.sums.setdefault(name, [0.0, 0.0])
                 entry[0] += value
@@ -120,6 +122,52 @@ class Tally:
         )  # fmt: skip
 
 
-def group_of(plan: Plan, names: Iterable[str]) -> tuple[str, ...]:
+def rows_by_group(
+    judged: Iterable[tuple[Fields, str]],
+    names: Sequence[str] = GROUPS,
+    success_names: Sequence[str] = SUCCESS,
+) -> tuple[list[Row], Row]:
+    """Return a row for each group of plans, and one for all."""
+    tallies: dict[tuple[str, ...], Tally] = defaultdict(Tally)
+    whole = Tally()
+    for fields, verdict in judged:
+        for tally in (whole, tallies[group_of(fields, names)]):
+            tally.add(fields, verdict, success_names)
+    rows = [tallies[group].row(group) for group in sorted(tallies)]
+    return rows, whole.row(("all",) * len(names))
+
+
+def table_of(
+    rows: Sequence[Row], whole: Row, names: Sequence[str]
+) -> tuple[list[str], list[list[str]]]:
+    """Return the columns and cells of a table of rows, without what no plan says."""
+    rows = [*rows, whole] if len(rows) > 1 else rows
+    kept = [at for at in range(len(names)) if any(row.group[at] not in "-" for row in rows)]
+    extra = [
+        name for name in ("success", "both", "valid", "goals", "tokens", "calls")
+        if any(getattr(row, name) is not None for row in rows)
+    ]  # fmt: skip
+    heads = {"both": ">success and safe", "goals": ">sub-goals reached"}
+    columns = [*(names[at] for at in kept), ">plans", ">safe", ">unknown"]
+    columns += [heads.get(name, f">{name}") for name in extra]
+    cells = [
+        [*(row.group[at] for at in kept), str(row.safe.of), str(row.safe), str(row.unknown),
+         *(_cell(getattr(row, name)) for name in extra)]
+        for row in rows
+    ]  # fmt: skip
+    return columns, cells
+
+
+def _cell(value: Share | tuple[int, int] | float | None) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, Share):
+        return str(value)
+    if isinstance(value, tuple):
+        return f"{value[0]} of {value[1]}"
+    return f"{value:.1f}"
+
+
+def group_of(fields: Fields, names: Iterable[str]) -> tuple[str, ...]:
     """Return what a plan says under each name, a dash where it says nothing."""
-    return tuple(str(plan.fields.get(name, "-")) for name in names)
+    return tuple(str(fields.get(name, "-")) for name in names)

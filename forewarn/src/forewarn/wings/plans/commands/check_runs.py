@@ -14,7 +14,12 @@ from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
 from forewarn.cli.tables import changed
 from forewarn.errors import CheckingError
-from forewarn.wings.plans.commands.run_sources import PlanRuns, RecordedRuns, RunSource
+from forewarn.wings.plans.commands.run_sources import (
+    Execution,
+    PlanRuns,
+    RecordedRuns,
+    RunSource,
+)
 from forewarn.wings.plans.computation_tree import (
     MOST_NODES,
     Branch,
@@ -23,7 +28,7 @@ from forewarn.wings.plans.computation_tree import (
     holds_at_the_start,
     judge_branches,
 )
-from forewarn.wings.plans.summary import Share, share
+from forewarn.wings.plans.summary import GROUPS, Share, rows_by_group, share, table_of
 
 DESCRIPTION = """\
 Merge executions of a task into a computation tree and check CTL with bounds in time on it: `AG
@@ -107,15 +112,24 @@ def run(options: Options, output: Output) -> int:
     formulas = [_parsed(text, source.unit) for text in options.formula]
     source.name_all({name for formula in formulas for name in names_in(formula)})
     builders: dict[str, TreeBuilder] = defaultdict(lambda: TreeBuilder(options.most_nodes))
+    ended: list[tuple[Execution, int]] = []
     with output.progress("merging") as bar:
         for done, execution in enumerate(source.executions(options.runs, output)):
-            builders[execution.group].add(execution.states, execution.name)
+            node = builders[execution.group].add(execution.states, execution.name)
+            if execution.fields is not None:
+                ended.append((execution._replace(states=[]), node))
             if done % 64 == 0:
                 bar(done, None)
     if not builders:
         raise CheckingError("no execution has a state", accepted="runs with known states")
-    found = list(_checked(options, formulas, source, builders))
+    broken: set[tuple[str, int]] = set()
+    found = list(_checked(options, formulas, source, builders, broken))
     _print(found, builders, options, output)
+    judged = ((one.fields or {}, _verdict(one, node, broken)) for one, node in ended)
+    rows, whole = rows_by_group(judged)
+    if any(row.success or row.valid for row in rows):
+        output.say()
+        output.table(*table_of(rows, whole, GROUPS))
     output.emit(
         {
             "trees": {
@@ -124,6 +138,8 @@ def run(options: Options, output: Output) -> int:
                 for tree in (builder.tree(),)
             },
             "found": found,
+            "groups": GROUPS,
+            "rows": rows,
         }
     )
     return 0 if all(one.holds for one in found) else 1
@@ -140,13 +156,17 @@ def _checked(
     formulas: list[CtlFormula],
     source: RunSource,
     builders: dict[str, TreeBuilder],
+    broken: set[tuple[str, int]],
 ) -> Iterator[Found]:
+    """Yield what each formula says of each tree; add the ends of branches that break one."""
     for group, builder in builders.items():
         tree = builder.tree()
         for text, formula in zip(options.formula, formulas, strict=True):
             safe, worst = 0, None
             for branch, holds in judge_branches(tree, formula, source.holds, source.clock):
                 safe += branch.executions if holds else 0
+                if not holds:
+                    broken.add((group, branch.end))
                 if not holds and (worst is None or branch.executions > worst.executions):
                     worst = branch
             whole = holds_at_the_start(tree, formula, source.holds, source.clock)
@@ -154,6 +174,13 @@ def _checked(
             if worst is not None and not whole:
                 finding = _with_branch(finding, worst, formula, builder, source)
             yield finding
+
+
+def _verdict(execution: Execution, node: int, broken: set[tuple[str, int]]) -> str:
+    """Return whether an execution keeps to all formulas; what was cut is not known to."""
+    if (execution.group, node) in broken:
+        return "violated"
+    return "unknown" if execution.cut else "safe"
 
 
 def _with_branch(

@@ -19,7 +19,7 @@ from forewarn.wings.plans.judge import Judgement, judge
 from forewarn.wings.plans.language import objects_named
 from forewarn.wings.plans.readers import read_plans
 from forewarn.wings.plans.rules import Rules, load_rules
-from forewarn.wings.plans.summary import GROUPS, SUCCESS, Row, Share, Tally, group_of
+from forewarn.wings.plans.summary import GROUPS, SUCCESS, Fields, rows_by_group, table_of
 from forewarn.wings.plans.world import type_in
 
 DESCRIPTION = """\
@@ -91,8 +91,7 @@ def run(options: Options, output: Output) -> int:
 def _check(options: Options, rules: Rules, output: Output) -> int:
     names = tuple(options.by or GROUPS)
     success = (options.success,) if options.success else SUCCESS
-    tallies: dict[tuple[str, ...], Tally] = defaultdict(Tally)
-    whole = Tally()
+    judged: list[tuple[Fields, str]] = []
     broken: list[Judgement] = []
     by_rule: dict[str, dict[str, int]] = {rule.name: defaultdict(int) for rule in rules.rules}
     lines: list[str] = []
@@ -100,13 +99,12 @@ def _check(options: Options, rules: Rules, output: Output) -> int:
     unsafe = empty = 0
     absent = {name.casefold(): name for rule in rules.rules for name in objects_named(rule.rule)}
     for judgement in _judged(options.plans, rules, output):
-        whole.add(judgement, success)
+        judged.append((judgement.plan.fields, judgement.verdict))
         empty += not judgement.plan.steps
         if absent:
             for name, kind in judgement.plan.objects.items():
                 for key in (name, kind, type_in(name)):
                     absent.pop(key.casefold(), None)
-        tallies[group_of(judgement.plan, names)].add(judgement, success)
         for finding in judgement.findings:
             by_rule[finding.rule][finding.outcome] += 1
         if judgement.verdict != "safe":
@@ -123,12 +121,12 @@ def _check(options: Options, rules: Rules, output: Output) -> int:
         output.warn(f"no plan has these, which rules name: {', '.join(sorted(absent.values()))}")
     if empty:
         output.warn(f"{empty} plans have no steps: they do nothing, and so break little")
-    rows = [tallies[group].row(group) for group in sorted(tallies)]
+    rows, whole = rows_by_group(judged, names, success)
     _print(broken, unsafe, output)
     _print_rules(by_rule, output)
-    _print_rows([*rows, whole.row(("all",) * len(names))] if len(rows) > 1 else rows, names, output)
+    output.table(*table_of(rows, whole, names))
     output.emit(
-        {"plans": whole.plans, "unsafe": unsafe, "groups": names, "rows": rows, "rules": by_rule,
+        {"plans": len(judged), "unsafe": unsafe, "groups": names, "rows": rows, "rules": by_rule,
          "left_out": rules.left_out, "judgements": found}
     )  # fmt: skip
     return 1 if unsafe else 0
@@ -190,31 +188,3 @@ def _print_rules(by_rule: dict[str, dict[str, int]], output: Output) -> None:
     ]
     output.table(("rule", *(f">{outcome}" for outcome in outcomes)), rows)
     output.say()
-
-
-def _print_rows(rows: list[Row], names: tuple[str, ...], output: Output) -> None:
-    used = [name for at, name in enumerate(names) if any(row.group[at] not in "-" for row in rows)]
-    kept = [names.index(name) for name in used]
-    columns = [*used, ">plans", ">safe", ">unknown"]
-    extra = [
-        name for name in ("success", "both", "valid", "goals", "tokens", "calls")
-        if any(getattr(row, name) is not None for row in rows)
-    ]  # fmt: skip
-    heads = {"both": ">success and safe", "goals": ">sub-goals reached"}
-    columns += [heads.get(name, f">{name}") for name in extra]
-    cells = [
-        [*(row.group[at] for at in kept), str(row.safe.of), str(row.safe), str(row.unknown),
-         *(_cell(getattr(row, name)) for name in extra)]
-        for row in rows
-    ]  # fmt: skip
-    output.table(columns, cells)
-
-
-def _cell(value: Share | tuple[int, int] | float | None) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, Share):
-        return str(value)
-    if isinstance(value, tuple):
-        return f"{value[0]} of {value[1]}"
-    return f"{value:.1f}"

@@ -27,14 +27,25 @@ from forewarn.wings.plans.judge import facts_along
 from forewarn.wings.plans.language import Rule, parse_rule
 from forewarn.wings.plans.readers import read_plans
 from forewarn.wings.plans.rules import Rules, load_rules
+from forewarn.wings.plans.summary import Fields
 
 
 class Execution(NamedTuple):
-    """The states of one execution, moment by moment."""
+    """The states of one execution, moment by moment.
+
+    Attributes
+    ----------
+    fields : mapping or None
+        What a plan says of itself.
+    cut : bool
+        What came after the states is not known.
+    """
 
     name: str
     states: list[int]
     group: str = ""
+    fields: Fields | None = None
+    cut: bool = False
 
 
 class RunSource(Protocol):
@@ -146,13 +157,14 @@ class PlanRuns:
             for plan in read_plans(path):
                 known, values = facts_along(plan, self.rules, self.statements.values())
                 states = [self._state(row) for row in values[: known if known else 0]]
-                cut += 0 < known < len(values)
+                short = 0 < known < len(values)
+                cut += short
                 if not states:
                     empty += 1
                     continue
                 found = (str(plan.fields.get(field, "-")) for field in self.by)
                 group = ", ".join(map(on_one_line, found))
-                yield Execution(f"{path.name}: {plan.name}", states, group)
+                yield Execution(f"{path.name}: {plan.name}", states, group, plan.fields, short)
         if cut:
             output.warn(f"{cut} executions end where the effect of an action is not declared")
         if empty:

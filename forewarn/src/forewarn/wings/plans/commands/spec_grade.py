@@ -15,8 +15,16 @@ from forewarn.files.outputs import check_output, write_output
 from forewarn.logic.printing import format_formula
 from forewarn.logic.syntax import depth
 from forewarn.wings.plans.equivalence.decision import Difference
-from forewarn.wings.plans.equivalence.kinds import RequirementKind
-from forewarn.wings.plans.grading import Grade, ModelRow, Outcome, Share, grade_answers, tabulate
+from forewarn.wings.plans.grading import (
+    ALL_TYPES,
+    JUDGED,
+    Grade,
+    ModelRow,
+    Outcome,
+    Share,
+    grade_answers,
+    tabulate,
+)
 from forewarn.wings.plans.requirement_files import (
     Requirement,
     load_answers,
@@ -84,30 +92,30 @@ def run(options: Options, output: Output) -> int:
 
 
 def _print_table(rows: Sequence[ModelRow], asked: int, traces: str, output: Output) -> None:
-    columns = (
-        "model", ">answers", ">generated", ">syntax errors", ">not equivalent", ">equivalent",
-        ">undecided", ">invariants", ">orderings", ">others", ">differ",
-    )  # fmt: skip
+    names = [outcome.value for outcome in JUDGED]
+    columns = ("model", "type", ">answers", ">generated", *(f">{n}" for n in names), ">differ")
     cells = [
         [
             plain(row.model),
-            str(row.answers) if row.answers == asked else f"{row.answers} of {asked}",
-            *(
-                _percent(share)
-                for share in (row.generated, row.syntax_errors, row.not_equivalent,
-                              row.equivalent, row.undecided,
-                              *(row.equivalent_by_kind[kind.value] for kind in RequirementKind))
-            ),
+            row.type,
+            _answers(row, asked),
+            _percent(row.generated),
+            *(f"{_percent(row.of_all[n])} ({_percent(row.of_generated[n])})" for n in names),
             str(row.differing),
         ]
         for row in rows
-    ]  # fmt: skip
+    ]
     output.table(columns, cells)
     other = "finite" if traces == "infinite" else "infinite"
     output.say(
-        f"in % of the answers, on {traces} traces; invariants, orderings, others: equivalent ones "
-        f"among those; differ: how many fare otherwise on {other} traces"
+        f"in % of the answers, and (of the generated ones), on {traces} traces; differ: how many "
+        f"fare otherwise on {other} traces"
     )
+
+
+def _answers(row: ModelRow, asked: int) -> str:
+    short = row.type == ALL_TYPES and row.answers != asked
+    return f"{row.answers} of {asked}" if short else str(row.answers)
 
 
 def _percent(share: Share | None) -> str:
