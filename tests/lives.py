@@ -21,7 +21,6 @@ from rclpy.parameter import Parameter
 from rclpy.serialization import deserialize_message
 from rclpy.time import Time
 from robot_ends import KEPT
-from switchboard import Switchboard
 
 from forewarn_ros.status import Severity
 from monitor_node import node as node_module
@@ -29,6 +28,7 @@ from monitor_node import runtime as runtime_module
 from monitor_node.actuators import loading
 from monitor_node.inputs import Taken
 from monitor_node.node import MonitorNode
+from monitor_node.testing import Switchboard
 
 OUTPUT = "/monitor/output/"
 AWAY = ("/planning", "/api", "/speed_limit", "/navigate_to_pose", "/lock", "/twist_gate")

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any, Protocol
 
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from switchboard import Switchboard, known
+from switchboard import known
 
 from apollo_bridge.commander import Commander
 from apollo_bridge.commands import PAD, PLANNING, Way
@@ -25,6 +25,7 @@ from forewarn_ros.messages import from_time
 from monitor_node import conversions
 from monitor_node.actuators.twist import APPLIED, LATCHED
 from monitor_node.motion import Velocity
+from monitor_node.testing import Switchboard
 from monitor_node.twist_gate import GateRules, GateState, receive, step
 from monitor_node.watchdog import Watchdog
 

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
-from actuator_contract import (
-    ASIDE,
-    FREE,
-    HARD,
-    LIMIT,
-    STOPPED,
-    STOPS,
-    ActuatorContract,
-    NodeActuatorContract,
-    limited,
-)
 from switchboard import installed, known
 
 from apollo_bridge.commander import Commander
@@ -35,6 +25,17 @@ from monitor_node.actuators.interface import Actuator
 from monitor_node.actuators.nav2 import Nav2
 from monitor_node.motion import Velocity
 from monitor_node.statements import Statement
+from monitor_node.testing import (
+    ASIDE,
+    FREE,
+    HARD,
+    LIMIT,
+    STOPPED,
+    STOPS,
+    ActuatorContract,
+    NodeActuatorContract,
+    limited,
+)
 from monitor_node.twist_gate import GateRules, GateState, receive, step
 from monitor_node.watchdog import Watchdog
 
@@ -44,6 +45,9 @@ __all__ = ["installed"]
 def other(limit: float, percentage: bool) -> Any:
     """Return a limit of somebody else for Nav2."""
     return known("nav2_msgs", "SpeedLimit")(percentage=percentage, speed_limit=limit)
+
+
+ActuatorContract.pages = Path(__file__).parents[2] / "docs"
 
 
 class TestAutoware(NodeActuatorContract):

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import pytest
 import zones
-from state_space_contract import StateSpaceContract, compiled_from
 
 from forewarn.errors import ConfigError
 from forewarn.states.kinds import KINDS
+from forewarn.testing.state_spaces import StateSpaceContract, compiled_from
 
 assert zones.Zones.kind in KINDS
 

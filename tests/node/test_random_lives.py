@@ -20,12 +20,13 @@ from live_ros import free_domain
 from lives import Lives, steady
 from rclpy.context import Context
 from rclpy.lifecycle import TransitionCallbackReturn
-from switchboard import Switchboard, modules
+from switchboard import modules
 
 from forewarn.config.file import load_spec
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.models.file import save_model
 from forewarn.monitoring.build import compile_spec
+from monitor_node.testing import Switchboard
 
 pytestmark = pytest.mark.ros
 

@@ -20,7 +20,7 @@ MANIFESTS = (
 # Names of Debian packages in rosdep, where they differ from the requirement's.
 ROSDEP = {"numpy": "python3-numpy", "scipy": "python3-scipy", "pyyaml": "python3-yaml"}
 ROSDEP["rich"] = "python3-rich"
-MODULES = {"yaml": "python3-yaml", "google": "python3-protobuf"}
+MODULES = {"yaml": "python3-yaml", "pytest": "python3-pytest", "google": "python3-protobuf"}
 
 
 def setup_cfg(folder: Path) -> configparser.ConfigParser:

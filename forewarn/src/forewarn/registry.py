@@ -9,6 +9,8 @@ Other packages add to Forewarn by entry points, each named as a monitor file or 
     [options.entry_points]
     forewarn.state_kinds =
         zones = my_package.zones:KIND
+
+``docs/reference/extending.md`` lists the groups.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 PACKAGE = "forewarn.wings"
-STATE_KINDS = "forewarn.state_kinds"
+STATE_KINDS, ESTIMATORS = "forewarn.state_kinds", "forewarn.estimators"
+SECTIONS, REPORT_SECTIONS = "forewarn.sections", "forewarn.report_sections"
 MODEL_SECTIONS = "forewarn.model_sections"
 ACTUATORS, ACTUATOR_SECTIONS = "forewarn.actuators", "forewarn.actuator_sections"
 COMMAND_POINTS = "forewarn.commands"
@@ -189,11 +192,13 @@ def model_section(key: str) -> Any:
     return extension(MODEL_SECTIONS, key)
 
 
-def report_sections(spec: object) -> Iterator[Any]:
-    """Yield what adds to the report of a monitor file: functions of the wings whose keys it has."""
+def report_sections(spec: Any) -> Iterator[Any]:
+    """Yield what adds to the report of a monitor file: functions for the keys that it has."""
     for name, wing in WINGS.items():
         if wing.report and any(getattr(spec, key) for key in wing.sections):
             yield _attribute(name, wing.report, "the report")
+    added = (extension(REPORT_SECTIONS, key) for key in spec.others)
+    yield from (parts for parts in added if parts is not None)
 
 
 def _attribute(wing: str, place: str, asked: str) -> Any:

@@ -23,7 +23,7 @@ FILES = sorted(
     if path.parent.name not in ("laws", "guard") and path.name not in NO_MONITOR_FILES
 )
 #: What `parse_spec` adds, and sections of other packages.
-WITHOUT = {"MonitorSpec.file", "ActuatorsSpec.others"}
+WITHOUT = {"MonitorSpec.file", "ActuatorsSpec.others", "MonitorSpec.others"}
 
 
 def keys_of(kind: Any, known: set[type]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,7 @@ from forewarn.learning.folds import dealt
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings.given import existing_recordings
+from forewarn.registry import ESTIMATORS, extensions
 
 DESCRIPTION = """\
 Judge monitor files, and rival quantities such as a distance, on the same recordings:
@@ -70,13 +71,11 @@ MONITOR_FILES = (".yaml", ".yml")
 
 
 def _estimators(text: str) -> tuple[Estimator, ...]:
-    found: list[Estimator] = []
+    found: list[Any] = []
     for name in text.split(","):
-        known = next((one for one in get_args(Estimator) if one == name.strip()), None)
-        if known is None or known in found:
-            raise argparse.ArgumentTypeError(
-                f"{name.strip()!r} (accepted: each of {', '.join(get_args(Estimator))} once)"
-            )
+        own, known = get_args(Estimator), name.strip()
+        if known in found or known not in (*own, *extensions(ESTIMATORS)):
+            raise argparse.ArgumentTypeError(f"{known!r} (accepted: each of {', '.join(own)} once)")
         found.append(known)
     return tuple(found)
 

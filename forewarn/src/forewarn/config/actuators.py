@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from forewarn.config.actions import Stop
-from forewarn.config.fields import Finite, Positive, Section, default
+from forewarn.config.fields import Finite, Positive, Section, default, with_others
 from forewarn.config.signals import Expr
-from forewarn.registry import ACTUATOR_SECTIONS, extension
+from forewarn.registry import ACTUATOR_SECTIONS
 
 TOPIC = re.compile(r"/?([A-Za-z_][A-Za-z0-9_]*)(/[A-Za-z_][A-Za-z0-9_]*)*\Z")
 
@@ -343,17 +343,6 @@ class TwistSpec(Section):
         return self
 
 
-def _read(section: type[Section], name: str, value: Any) -> Section:
-    """Return the section of another package's actuator; its problems name their keys."""
-    try:
-        return section.model_validate({} if value is None else value)
-    except ValidationError as error:
-        problems = (
-            "".join(f".{key}" for key in one["loc"]) + f": {one['msg']}" for one in error.errors()
-        )
-        raise ValueError("; ".join(f"{name}{text}" for text in problems)) from error
-
-
 class ActuatorsSpec(Section):
     """The interfaces through which the node intervenes; none unless named.
 
@@ -374,17 +363,7 @@ class ActuatorsSpec(Section):
     @model_validator(mode="before")
     @classmethod
     def _of_others(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or "others" in given:
-            return given
-        added = {
-            name: section
-            for name in given.keys() - cls.model_fields.keys()
-            if (section := extension(ACTUATOR_SECTIONS, name)) is not None
-        }
-        if not added:
-            return given
-        own = {name: value for name, value in given.items() if name not in added}
-        return {**own, "others": {name: _read(added[name], name, given[name]) for name in added}}
+        return with_others(cls, given, ACTUATOR_SECTIONS)
 
     @model_validator(mode="after")
     def _named_means_meant(self) -> ActuatorsSpec:

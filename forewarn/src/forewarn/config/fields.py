@@ -8,10 +8,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+)
 
 from forewarn.errors import MissingWingError
-from forewarn.registry import section_of_wing
+from forewarn.registry import extension, section_of_wing
 
 if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec
@@ -170,3 +178,27 @@ def of_wing(key: str, *, optional: bool = False) -> BeforeValidator:
 def default(section: type[_Own], **values: Any) -> _Own:
     """Return a section for a key that is not given; its validator need not be built for that."""
     return section.model_construct(**values)
+
+
+def with_others(cls: type[Section], given: Any, group: str) -> Any:
+    """Return the values of a section with those that other packages know under ``others``."""
+    if not isinstance(given, dict) or "others" in given:
+        return given
+    added = {
+        name: _read(section, name, given[name])
+        for name in given.keys() - cls.model_fields.keys()
+        if (section := extension(group, name)) is not None
+    }
+    own = {name: value for name, value in given.items() if name not in added}
+    return {**own, "others": added} if added else given
+
+
+def _read(section: type[Section], name: str, value: Any) -> Section:
+    """Return the section of another package; its problems name their keys."""
+    try:
+        return section.model_validate({} if value is None else value)
+    except ValidationError as error:
+        problems = (
+            "".join(f".{key}" for key in one["loc"]) + f": {one['msg']}" for one in error.errors()
+        )
+        raise ValueError("; ".join(f"{name}{text}" for text in problems)) from error

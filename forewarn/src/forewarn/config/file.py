@@ -22,6 +22,7 @@ from forewarn.config.fields import (
     Section,
     default,
     of_wing,
+    with_others,
 )
 from forewarn.config.includes import with_fragments
 from forewarn.config.problems import config_error, validation_problems
@@ -38,7 +39,7 @@ from forewarn.config.stepwise import misfits
 from forewarn.config.trajectories import TrajectoriesSpec
 from forewarn.config.yaml_text import Document, load_document
 from forewarn.errors import ConfigError, ConfigErrors, InputError
-from forewarn.registry import wing_keys
+from forewarn.registry import SECTIONS, wing_keys
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 Own = TypeVar("Own", bound=Section)
@@ -132,6 +133,9 @@ class MonitorSpec(Section):
         What a node keeps in memory and writes when something happens.
     actuators : ActuatorsSpec
         The interfaces through which it intervenes.
+    others : mapping of str to Section
+        Sections that other packages add, as entry points of ``forewarn.sections``. Their keys stand
+        beside `rate` in the file.
     """
 
     version: Literal[1] = 1
@@ -167,15 +171,16 @@ class MonitorSpec(Section):
     guards: dict[str, Annotated[Any, of_wing("guards")]] = {}  # noqa: RUF012
     actuators: ActuatorsSpec = default(ActuatorsSpec)
     black_box: Annotated[Any, of_wing("black_box", optional=True)] = None
+    others: dict[str, Any] = Field(default_factory=dict)
     file: Path | None = Field(default=None, exclude=True)
     _origin: MonitorSpec | None = PrivateAttr(default=None)
 
     @model_validator(mode="before")
     @classmethod
-    def _steps_have_no_rate(cls, data: Any) -> Any:
+    def _completed(cls, data: Any) -> Any:
         if isinstance(data, dict) and data.get("clock") == "steps" and "rate" not in data:
-            return {**data, "rate": "steps"}
-        return data
+            data = {**data, "rate": "steps"}
+        return with_others(cls, data, SECTIONS)
 
     @model_validator(mode="after")
     def _observers_warn(self) -> MonitorSpec:
@@ -218,9 +223,10 @@ class MonitorSpec(Section):
 
     @property
     def wing_sections(self) -> list[type[Section]]:
-        """Return the classes of the sections of wings that the file has."""
+        """Return the classes of the sections of wings and other packages that the file has."""
         given = filter(None, (getattr(self, key) for key in wing_keys()))
-        return [type(next(iter(x.values())) if isinstance(x, dict) else x) for x in given]
+        found = [next(iter(x.values())) if isinstance(x, dict) else x for x in given]
+        return [type(section) for section in (*found, *self.others.values())]
 
     def scores_of(self, name: str) -> tuple[str, ...]:
         """Return the scores that the risk of a property may use: its own, then learned scores."""

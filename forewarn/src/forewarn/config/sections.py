@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
 from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, Asked
 from forewarn.config.fields import (
@@ -20,6 +28,7 @@ from forewarn.config.fields import (
 from forewarn.config.fields import no_bool as _no_bool
 from forewarn.config.signals import Expr
 from forewarn.config.templates import with_formula
+from forewarn.registry import ESTIMATORS, extensions
 
 Horizon = Annotated[float, endless("unbounded"), Field(gt=0)]
 Probability = Annotated[Finite, Field(ge=0, le=1)]
@@ -164,6 +173,15 @@ class EscalationStep(Section):
         return self
 
 
+def _estimator(value: Any, own: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return own(value)
+    except ValidationError:
+        if value in extensions(ESTIMATORS):
+            return value
+        raise
+
+
 Estimator = Literal["chain", "frequency", "bayes", "logistic", "multi_step", "ensemble"]
 
 
@@ -185,8 +203,8 @@ class PropertySpec(Section):
         among recorded actions (``min_risk``). ``min_risk`` needs a model that counts actions; its
         bounds hold for all counts at once. Where no action was seen, ``out_of_model`` holds.
     estimator : str
-        What the risk is estimated from. Not with ``risk_of: action``, nor with bounds of the kind
-        ``sound``.
+        What the risk is estimated from; other packages may add some. Not with ``risk_of: action``,
+        nor with bounds of the kind ``sound``.
     scores : tuple of str
         Signals in (0, 1) that say by themselves how likely a violation within the horizon is:
         ``ensemble`` adds their weighted logits at each tick. Learned scores ``for`` the property
@@ -235,7 +253,7 @@ class PropertySpec(Section):
     horizon: Horizon = 3.0
     thresholds: Thresholds = default(Thresholds)
     risk_measure: Literal["risk", "upper", "min_risk", "expected"] = "risk"
-    estimator: Estimator = "chain"
+    estimator: Annotated[Estimator, WrapValidator(_estimator)] = "chain"
     scores: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     risk_of: Literal["state", "action"] = "state"
     enter: Ticks = 2

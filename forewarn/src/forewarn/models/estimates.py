@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forewarn.errors import ModelError
 from forewarn.models.shards import PropertyKey, Shard, dump_judged, read_property
+from forewarn.registry import ESTIMATORS, extensions
 
 if TYPE_CHECKING:
     from forewarn.models.checked_json import Reader
@@ -170,8 +171,8 @@ def _parse(reader: Reader) -> Estimate:
     scored = reader.get("scored", "an object, or null")
     return Estimate(
         judged=judged,
-        asked=reader.choice("asked", (*BASES, "ensemble")),
-        chosen=reader.choice("chosen", (*BASES, "ensemble")),
+        asked=_estimator(reader, "asked", "ensemble"),
+        chosen=_estimator(reader, "chosen", "ensemble"),
         reason=reader.text("reason"),
         plain=_read_mixture(reader.child("plain"), 0),
         scored=None
@@ -190,10 +191,15 @@ def _parse(reader: Reader) -> Estimate:
     )
 
 
+def _estimator(reader: Reader, key: str, *more: str) -> str:
+    name, own = reader.text(key), (*BASES, *more)
+    return name if name not in own and name in extensions(ESTIMATORS) else reader.choice(key, own)
+
+
 def _read_mixture(reader: Reader, scores: int) -> Mixture:
     parts = tuple(
         Part(
-            part.choice("base", BASES),
+            _estimator(part, "base"),
             part.numbers("setting", MAX_NUMBERS),
             _weight(part),
         )

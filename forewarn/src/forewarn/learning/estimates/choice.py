@@ -9,7 +9,7 @@ import numpy as np
 
 from forewarn.checking.credible import RiskQuery
 from forewarn.errors import plural
-from forewarn.learning.estimates.crossing import BY_NAME, Crossed, cross, logit
+from forewarn.learning.estimates.crossing import Crossed, base_of, cross, logit
 from forewarn.learning.estimates.ensemble import choose_line, held_weights, mixed, prior
 from forewarn.learning.estimates.problem import Bools, Floats, Problem, Sample, Setting
 from forewarn.models.counts import CountModel
@@ -71,7 +71,7 @@ def choose(model: CountModel, question: RiskQuery, judged: PropertyKey, asked: s
         return replace(blank, reason=reason)
     whole = problem.sample(np.ones(problem.recordings, dtype=np.int64))
     names = MEMBERS if asked == "ensemble" else tuple(dict.fromkeys(("chain", asked)))
-    if asked == "multi_step" and not BY_NAME["multi_step"].settings(problem):
+    if asked == "multi_step" and not base_of("multi_step").settings(problem):
         return replace(blank, reason="the horizon is too short for steps of several ticks")
     crossed = cross(problem, names, whole.risk)
     if crossed is None:
@@ -178,7 +178,7 @@ def mixture_table(sample: Sample, mixture: Mixture, line: Line = PLAIN) -> Float
     Where the sample's chain is certain, or knows nothing, it decides. Scores are left at even odds.
     """
     chain = sample.risk
-    tables = [sample.table(BY_NAME[part.base], part.setting) for part in mixture.parts]
+    tables = [sample.table(base_of(part.base), part.setting) for part in mixture.parts]
     if mixture.intercept == 0.0 and [part.weight for part in mixture.parts] == [1.0]:
         found = tables[0]
     else:
@@ -246,6 +246,6 @@ def _used(estimate: Estimate) -> tuple[Mixture, Line]:
 
 
 def _in_words(part: Part, chosen: str) -> str:
-    setting = BY_NAME[part.base].words(part.setting)
+    setting = base_of(part.base).words(part.setting)
     weight = f" {part.weight:.2f}" if chosen == "ensemble" else ""
     return f"{part.base}{weight}" + (f" ({setting})" if setting else "")

@@ -5,22 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 
+from forewarn.errors import InputError
 from forewarn.learning.estimates.frequency import Bayes, Frequency, OfChain
 from forewarn.learning.estimates.logistic import Logistic
 from forewarn.learning.estimates.multi_step import MultiStep
 from forewarn.learning.estimates.problem import Base, Bools, Counts, Floats, Problem, Setting
 from forewarn.learning.folds import parted
 from forewarn.models.estimates import Loss
+from forewarn.registry import ESTIMATORS, extension
 
 FOLDS = 10
 LEAST = 1e-5
 """Risks nearer to 0 or 1 count as this near: one surprise would outweigh all other moments."""
 
 _ALL: tuple[Base, ...] = (OfChain(), Frequency(), Bayes(), Logistic(), MultiStep())
-BY_NAME = {base.name: base for base in _ALL}
+_BY_NAME = {base.name: base for base in _ALL}
+
+
+def base_of(name: str) -> Base:
+    """Return an estimator by its name; raises InputError if no package here has it."""
+    found = _BY_NAME.get(name) or extension(ESTIMATORS, name)
+    if found is None:
+        raise InputError(f"there is no estimator {name!r}", accepted=", ".join(_BY_NAME))
+    return cast("Base", found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,14 +139,14 @@ def cross(problem: Problem, names: Sequence[str], whole: Floats) -> Crossed | No
     fold = folds[rows.recording] if len(folds) else np.zeros(0, dtype=np.int64)
     if len(np.unique(fold)) < 2:
         return None
-    tried = {name: BY_NAME[name].settings(problem) for name in names}
+    tried = {name: base_of(name).settings(problem) for name in names}
     risks = {(n, s): np.full(len(fold), np.nan) for n, settings in tried.items() for s in settings}
     for number in np.unique(fold).tolist():
         sample = problem.sample((folds != number).astype(np.int64))
         here = np.flatnonzero(fold == number)
         usable[here] &= sample.seen[rows.state[here]]
         for name, setting in risks:
-            table = BY_NAME[name].table(sample, setting)
+            table = base_of(name).table(sample, setting)
             risks[name, setting][here] = table[rows.state[here], rows.automaton[here]]
     places = np.flatnonzero(usable & ~np.isnan(np.column_stack(list(risks.values()))).any(axis=1))
     if not len(places):

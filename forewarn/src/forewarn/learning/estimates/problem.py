@@ -287,7 +287,7 @@ class Base(Protocol):
 
     @property
     def name(self) -> str:
-        """One of `models.estimates.BASES`."""
+        """What the monitor file calls it."""
 
     def settings(self, problem: Problem) -> tuple[Setting, ...]:
         """Return the settings to try, the most cautious first; empty if there are none."""

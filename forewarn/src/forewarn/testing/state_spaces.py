@@ -135,7 +135,9 @@ class StateSpaceContract:
                     yield self.observed(run), states
 
     def agreeing(self, observation: Any) -> set[int]:
-        return {*self.space.candidates(observation), *self.space.terminal_candidates(observation)}
+        known = self.space.candidates(observation)
+        assert known is not None
+        return {*known, *self.space.terminal_candidates(observation)}
 
     def test_keys_are_for_good_and_names_tell_states_apart(self) -> None:
         space, states = self.space, self.admission.states()
@@ -187,7 +189,7 @@ class StateSpaceContract:
             letters = {self.letter(state) for state in plain}
             assert letters <= {*space.letters(space.predicates, observation)}
             assert all(
-                letter in {self.letter(state) for state in space.candidates(observation)}
+                letter in {self.letter(state) for state in space.candidates(observation) or ()}
                 for letter in space.letters(space.predicates, observation)
             )
 

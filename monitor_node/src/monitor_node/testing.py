@@ -1,19 +1,24 @@
-"""What every way to a robot keeps to, whatever is at its other end; inherited in tests/contracts.
+"""What every way to a robot keeps to, whatever is at its other end; a test inherits it.
 
 Each has a robot at its end that does what it is told, with the traps of the real one, and it is
-judged by what that robot does then.
+judged by what that robot does then. `NodeActuatorContract` is for actuators of the monitor's node.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from typing import ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
-from switchboard import Switchboard
+from builtin_interfaces.msg import Time
+from rclpy.qos import DurabilityPolicy
 
 from forewarn.config.actions import ACTIONS, NO_ACTION, Action
 from forewarn.monitoring.intervention import Intervention
@@ -30,6 +35,87 @@ def limited(speed: float) -> str:
     return f"at most {speed:g} m/s"
 
 
+def _is_latched(qos: Any) -> bool:
+    return getattr(qos, "durability", None) == DurabilityPolicy.TRANSIENT_LOCAL
+
+
+class Switchboard:
+    """The topics and services of one domain; stands for the node of an actuator as well.
+
+    Who subscribes late gets what publishers keep for it, with `deliver`. A service that returns
+    None does not answer.
+    """
+
+    def __init__(self) -> None:
+        self.hearers: dict[str, list[Callable[[Any], None]]] = {}
+        self.speakers: dict[str, list[Any]] = {}
+        self.services: dict[str, Callable[[Any], Any]] = {}
+        self._late: list[tuple[str, Callable[[Any], None], Any]] = []
+
+    def create_publisher(self, kind: Any, topic: str, qos: Any) -> Any:
+        kept: deque[Any] = deque(maxlen=qos.depth if _is_latched(qos) else 0)
+
+        def publish(message: Any) -> None:
+            kept.append(message)
+            self.publish(topic, message)
+
+        publisher = SimpleNamespace(
+            topic=topic,
+            kept=kept,
+            publish=publish,
+            get_subscription_count=lambda: len(self.hearers.get(topic, [])),
+        )
+        self.speakers.setdefault(topic, []).append(publisher)
+        return publisher
+
+    def create_subscription(
+        self, kind: Any, topic: str, hear: Callable[[Any], None], qos: Any, **_: Any
+    ) -> Any:
+        self.hearers.setdefault(topic, []).append(hear)
+        if _is_latched(qos):
+            kept = (publisher.kept for publisher in self.speakers.get(topic, []))
+            self._late += [(topic, hear, message) for said in kept for message in said]
+        return SimpleNamespace(
+            topic=topic, hear=hear, get_publisher_count=lambda: len(self.speakers.get(topic, []))
+        )
+
+    def create_client(self, kind: Any, name: str) -> Any:
+        def call(request: Any) -> Future[Any]:
+            answer: Future[Any] = Future()
+            if (said := self.services[name](request)) is not None:
+                answer.set_result(said)
+            return answer
+
+        return SimpleNamespace(
+            service_is_ready=lambda: name in self.services,
+            call_async=call,
+            remove_pending_request=lambda answer: None,
+        )
+
+    def destroy_publisher(self, publisher: Any) -> None:
+        self.speakers[publisher.topic].remove(publisher)
+
+    def destroy_subscription(self, subscription: Any) -> None:
+        self.hearers[subscription.topic].remove(subscription.hear)
+
+    def destroy_client(self, client: Any) -> None:
+        pass
+
+    def get_clock(self) -> Any:
+        return SimpleNamespace(now=lambda: SimpleNamespace(to_msg=Time))
+
+    def deliver(self) -> None:
+        """Let those that subscribed late hear what was kept for them."""
+        late, self._late = self._late, []
+        for topic, hear, message in late:
+            if hear in self.hearers.get(topic, []):
+                hear(message)
+
+    def publish(self, topic: str, message: Any) -> None:
+        for hear in list(self.hearers.get(topic, [])):
+            hear(message)
+
+
 class ActuatorContract:
     """What a user may rely on, whatever carries out what the monitor asks for.
 
@@ -39,7 +125,11 @@ class ActuatorContract:
         Actions that it does not do, and where the documentation says so.
     forgotten : tuple
         Actions whose effect ends with a death, of which the monitor warns when it starts.
+    pages : Path or None
+        Where the documentation lies, to look that up.
     """
+
+    pages: ClassVar[Path | None] = None
 
     forgotten: ClassVar[tuple[str, ...]] = ()
 
@@ -105,8 +195,8 @@ class ActuatorContract:
         effect = self.ask(action.name)
         if action.name in self.not_carried_out:
             assert effect == FREE
-            page = Path(__file__).parents[1] / "docs" / self.not_carried_out[action.name]
-            assert action.name in page.read_text()
+            if self.pages is not None:
+                assert action.name in (self.pages / self.not_carried_out[action.name]).read_text()
         else:
             assert effect == self.expected(action)
             assert action.effect not in ("tell", "plan"), "nobody was told"

@@ -1,0 +1,1 @@
+"""What other packages can run their own kinds against: contracts, as test classes to inherit."""
