@@ -1,6 +1,6 @@
 """What every way to a robot keeps to, whatever is at its other end; a test inherits it.
 
-Each has a robot at its end that does what it is told, with the traps of the real one, and it is
+Each has a robot at its end that does what is asked of it, with the traps of the real one, and it is
 judged by what that robot does then. `NodeActuatorContract` is for actuators of the monitor's node.
 """
 
@@ -199,7 +199,7 @@ class ActuatorContract:
                 assert action.name in (self.pages / self.not_carried_out[action.name]).read_text()
         else:
             assert effect == self.expected(action)
-            assert action.effect not in ("tell", "plan"), "nobody was told"
+            assert action.effect not in ("tell", "plan"), "it has no effect"
 
     @every_action
     def test_the_end_gives_everything_back(self, action: Action) -> None:
