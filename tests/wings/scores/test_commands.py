@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shutil import copy
 from typing import Any
 
 import numpy as np
@@ -341,6 +342,21 @@ def test_evidence_tells_what_pushes_the_score(world: Path, model: CountModel) ->
             f"ahead is {result.verdict.values[slot]:.3g}; its log-odds are moved"
         )
     assert any("gap +" in fact or "closing +" in fact or "lead +" in fact for _, fact in told)
+
+
+def test_what_was_read_for_one_fold_serves_another(
+    world: Path, model: CountModel, tmp_path: Path
+) -> None:
+    from forewarn.wings.scores.fitting import fit_scores
+
+    compiled = compile_for(load_spec(world / "monitor.yaml"), None)
+    traces = [Path(copy(path, tmp_path)) for path in sorted((world / "train").glob("*.jsonl"))]
+    read: dict[Path, Any] = {}
+    fit_scores(compiled, traces[2:], read=read)
+    for path in traces[2:]:
+        path.unlink()
+    _, (fitted,) = fit_scores(compiled, traces, read=read)
+    assert fitted.fit == model.learned_score[0] and {*read} == {*traces}
 
 
 @pytest.mark.slow

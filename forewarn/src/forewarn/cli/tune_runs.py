@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -168,6 +169,7 @@ def _learned(
 
     found: list[tuple[CompiledSpec, CountModel]] = []
     models: list[CountModel] = []
+    read: dict[Path, Any] = {}  # each recording is read once for the scores of all folds
     with output.progress(f"learning from {len(parts)} folds") as tell:
         for index, part in enumerate(parts):
             tell(index, len(parts))
@@ -176,7 +178,7 @@ def _learned(
                 continue
             others = [path for one in parts if one is not part for path in one]
             own, _ = learned_signal.wing("fitting").fit_scores(
-                compiled, others, executor=executor, allow_missing=allow_missing
+                compiled, others, executor=executor, allow_missing=allow_missing, read=read
             )
             found.append((own, counted(others, own)))
     for index in range(len(models)):

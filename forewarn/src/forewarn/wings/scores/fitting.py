@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from forewarn.wings.scores.boosted_trees import need_sklearn
 from forewarn.wings.scores.fit import DIRECTIONS
 from forewarn.wings.scores.score import Scoring
 from forewarn.wings.scores.score_fit import (
+    MOST_NUMBERS,
     Bools,
     FittedScore,
     Rows,
@@ -47,6 +49,7 @@ def fit_scores(
     progress: Progress | None = None,
     tell: Callable[[str, int, int], None] | None = None,
     allow_missing: bool = False,
+    read: dict[Path, list[Rows]] | None = None,
 ) -> tuple[CompiledSpec, list[FittedScore]]:
     """Fit the learned scores of a monitor file to recordings.
 
@@ -60,6 +63,9 @@ def fit_scores(
         Who reads them; this process by default.
     tell : callable, optional
         Called with the score that is fitted, and how many of how many fits are done.
+    read : dict of Path to list of Rows, optional
+        What recordings gave that were read for other folds; what is read now is added, up to
+        `MOST_NUMBERS` numbers.
 
     Returns
     -------
@@ -80,9 +86,12 @@ def fit_scores(
     need_sklearn()
     bare = compile_spec(spec)
     work = (bare, grouping_of(spec), allow_missing)
-    reading = (executor or Here()).each(paths, rows_of, work, progress)
+    kept = {} if read is None else read
+    known = [kept[path] for path in paths if path in kept]
+    new = [path for path in paths if path not in kept]
+    reading = (executor or Here()).each(new, rows_of, work, progress)
     with closing(reading):
-        parts, stride = thinned(rows for _, rows in reading)
+        parts, stride = thinned(chain(known, _keeping(reading, read)))
     found = []
     for index, (name, scoring) in enumerate(bare.abstraction.scores):
         assert isinstance(scoring, Scoring)
@@ -95,12 +104,24 @@ def fit_scores(
                 [0 if sign is None else DIRECTIONS[sign] for sign in signs],
                 section.property,
                 rule,
-                settled([kept[index] for kept in parts], horizon_ticks(clock, rule.horizon)),
+                settled([rows[index] for rows in parts], horizon_ticks(clock, rule.horizon)),
                 stride,
                 None if tell is None else partial(tell, name),
             )
         found.append(fitted)
     return compile_spec(spec, [one.fit for one in found]), found
+
+
+def _keeping(
+    reading: Iterable[tuple[Path, list[Rows]]], read: dict[Path, list[Rows]] | None
+) -> Iterator[list[Rows]]:
+    """Yield what recordings give, and keep it for other folds as long as there is room."""
+    held = sum(one.features.size for rows in (read or {}).values() for one in rows)
+    for path, rows in reading:
+        held += sum(one.features.size for one in rows)
+        if read is not None and held <= MOST_NUMBERS:
+            read[path] = rows
+        yield rows
 
 
 def rows_of(
