@@ -82,7 +82,8 @@ class Run:
     """One complete run so far: the automaton, and what the last tick brought.
 
     `breach` is the tick since which a violation lasts; `waits` tells that the automaton does not
-    go on before that has cleared; `over` that a terminal label has been read.
+    go on before that has cleared; `over` that a terminal label has been read, and no other is
+    before the next episode.
     """
 
     automaton: int
@@ -101,9 +102,9 @@ class Run:
         calm = replace(self, state=state, tick=tick, breach=None, waits=False, began=False)
         named = "crashed" in automaton.atoms
         if state < 0 and (self.over or state == ENDED or not named):
-            return replace(
-                calm, automaton=automaton.initial, over=True, status=PropertyStatus.ENDED
-            )
+            held = self.breach if self.over and state == self.state else None
+            ended = replace(calm, automaton=automaton.initial, status=PropertyStatus.ENDED)
+            return replace(ended, breach=held)
         names = {"pa"} if state in (1, 3) else set()
         names |= {"pb"} if state in (2, 3) else set()
         names = {"crashed"} if state == CRASHED else names
@@ -196,10 +197,16 @@ def compare(monitor: Monitor, ticks: Sequence[tuple[float | None, ...] | None]) 
             continue
         state, verdict = monitor.step(state, Snapshot(tick, values))
         ours: PropertyVerdict = verdict.properties[0]
-        certain = all(run.status is PropertyStatus.VIOLATED for run in runs)
-        told = any(
-            run.breach is not None and any(run.breach <= at for at in counted) for run in runs
-        )
+        told = [
+            run
+            for run in runs
+            if run.breach is not None and any(run.breach <= at for at in counted)
+        ]
+        violated = PropertyStatus.VIOLATED
+        if not told and all(run.status is violated or run.breach is not None for run in runs):
+            # What a label began to violate counts while it holds.
+            runs = {replace(run, status=violated) for run in runs}
+        certain = all(run.status is violated for run in runs)
         assert ours.violation == (certain and not told)
         assert ours.possible_violation == ((began or missed) and not ours.violation)
         if ours.violation:
@@ -254,6 +261,7 @@ KNOWN, BROKEN, MAYBE, CRASH = (0.0, 0.0, 0.0), (1.0, 1.0, 0.0), (1.0, None, 0.0)
 @example(NAMED[4], [MAYBE, KNOWN, KNOWN, MAYBE, BROKEN], None)
 @example(NAMED[5], [CRASH, CRASH, KNOWN, CRASH, BROKEN, BROKEN], None)
 @example(NAMED[2], [(0.0, 0.0, None), CRASH], None)
+@example(NAMED[2], [None, CRASH, CRASH, (0.0, 0.0, None), CRASH], None)
 @example(NAMED[3], [(1.0, 0.0, None)], 1)
 @example("pb", [MAYBE, BROKEN, KNOWN], None)
 @example("pb or always(not pa)", [(0.0, None, 0.0), KNOWN, BROKEN, KNOWN], None)

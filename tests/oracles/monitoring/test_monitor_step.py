@@ -74,12 +74,12 @@ def expected_violations(ticks: list[tuple[float, ...]]) -> dict[str, list[int]]:
     """Say from the words alone when each property is violated."""
     found: dict[str, list[int]] = {"response": [], "invariant": [], "crash": []}
     deadlines: list[int] = []
-    holding = over = False
+    holding = crashed = False
     for tick, (a, b, e) in enumerate(ticks):
-        if e == 2 and not over:
+        if e == 2 and not crashed:
             found["crash"].append(tick)
-        over = bool(e)
-        if over:
+        crashed = bool(e) and (crashed or e == 2)
+        if e:
             deadlines, holding = [], False
             continue
         if b:

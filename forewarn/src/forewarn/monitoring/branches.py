@@ -59,8 +59,8 @@ class LiveAutomaton:
 
     A letter is a class of the automaton or, from `terminals` on, a terminal label. A branch is a
     state of the automaton: `violated` waits for a letter that is no violation by itself. If the
-    formula names a terminal label, one more branch, `over`, has read one and reads no other before
-    the next episode.
+    formula names a terminal label, there are two more that have read one and read no other before
+    the next episode: `over`, and `broken`, which it violated and which is not counted yet.
 
     Attributes
     ----------
@@ -68,8 +68,8 @@ class LiveAutomaton:
         Number of letters.
     terminals : int
         Letter of the first terminal label.
-    initial, over : int
-        Branches before an episode and after its terminal label; equal if no label is named.
+    initial, over, broken : int
+        Branches before an episode, and after a label; equal if none is named.
     violated : int
         The branch that waits; -1 if the property cannot be violated.
     following : ndarray of int32, shape (branches, letters)
@@ -86,6 +86,7 @@ class LiveAutomaton:
     terminals: int
     initial: int
     over: int
+    broken: int
     violated: int
     following: NDArray[np.int32]
     outcome: NDArray[np.uint8]
@@ -105,12 +106,12 @@ def live_automaton(automaton: Automaton, vocabulary: StateSpace) -> LiveAutomato
     initial = automaton.initial
     violated = -1 if automaton.violated is None else automaton.violated
     named = bool((labels != ENDED).any())
-    over = n if named else initial
+    over, broken = (n, n + 1) if named else (initial, initial)
     # A branch that waits, or is between episodes, reads a letter as if it were the first.
-    branches = np.arange(n + named)
+    branches = np.arange(n + 2 * named)
     waits = branches == violated
-    source = np.where(waits | (branches == over), initial, branches)
-    following = np.full((n + named, width + labels.size), over, dtype=np.int32)
+    source = np.where(waits | (branches >= n), initial, branches)
+    following = np.full((branches.size, width + labels.size), initial, dtype=np.int32)
     outcome = np.full(following.shape, ENDS, dtype=np.uint8)
     plain = automaton.transitions[source]
     first = automaton.transitions[initial]
@@ -118,10 +119,12 @@ def live_automaton(automaton: Automaton, vocabulary: StateSpace) -> LiveAutomato
     breach = np.where(waits[:, None], LASTS, BEGINS)
     outcome[:, :width] = np.where(plain == violated, breach, NOTHING)
     read = np.flatnonzero(labels != ENDED)
-    block = np.where(plain[:, labels[read]] == violated, breach, ENDS)
-    if named:
-        block[over] = ENDS
-    outcome[:, width + read] = block
+    violates = plain[:, labels[read]] == violated
+    following[:, width + read] = np.where(violates, broken, over)
+    outcome[:, width + read] = np.where(violates, breach, ENDS)
+    following[n:, width:] = over
+    following[n + 1 :, width + read] = np.where(violates[n + 1 :], broken, over)
+    outcome[n:, width:] = ENDS
     certain = tuple(
         PropertyStatus.CANNOT_BE_VIOLATED
         if q == automaton.satisfied
@@ -134,6 +137,7 @@ def live_automaton(automaton: Automaton, vocabulary: StateSpace) -> LiveAutomato
         terminals=width,
         initial=initial,
         over=over,
+        broken=broken,
         violated=violated,
         following=following,
         outcome=outcome,
@@ -175,11 +179,14 @@ def advance(
 
 
 def _judged(live: LiveAutomaton, latched: bool, reached: set[tuple[int, int]]) -> Step:
-    after = tuple(sorted({branch for branch, _ in reached}))
-    automaton = tuple(sorted({live.initial if q == live.over else q for q in after}))
     outcomes = {outcome for _, outcome in reached}
     counted = latched and LASTS in outcomes
-    if outcomes <= IN_BREACH and not counted:
+    held = {(live.broken, ENDS)} if live.broken != live.over else set()
+    begins = not counted and {outcome for _, outcome in reached - held} <= IN_BREACH
+    after = tuple(sorted({_counted(live, *one, begins, latched) for one in reached}))
+    ended = live.over, live.broken
+    automaton = tuple(sorted({live.initial if q in ended else q for q in after}))
+    if begins:
         return Step(after, automaton, live.violated in after, PropertyStatus.VIOLATED, True, False)
     if outcomes <= IN_BREACH:
         status = PropertyStatus.VIOLATED
@@ -191,3 +198,9 @@ def _judged(live: LiveAutomaton, latched: bool, reached: set[tuple[int, int]]) -
         status = live.certain[after[0]] if len(after) == 1 else PropertyStatus.SATISFIED_SO_FAR
     lasts = latched and (live.violated, LASTS) in reached
     return Step(after, automaton, lasts, status, False, BEGINS in outcomes)
+
+
+def _counted(live: LiveAutomaton, branch: int, outcome: int, begins: bool, latched: bool) -> int:
+    """Return a branch, `over` in place of `broken` where the violation has been counted."""
+    counted = begins or (latched and outcome == LASTS)
+    return live.over if branch == live.broken and counted else branch
