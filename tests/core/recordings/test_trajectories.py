@@ -161,6 +161,30 @@ def test_a_run_may_lack_the_table_of_a_kind(tmp_path: Path) -> None:
     (tables(tmp_path) / "a_people.csv").unlink()
     (recording,) = opened(tmp_path, TrajectoriesSpec.model_validate(OF_TABLES))
     assert [one["kinds"] for one in values(recording)] == [[], []]
+    assert recording.warnings == ["the run has no table 'person': it is read without"]
+
+
+@pytest.mark.parametrize(
+    ("people", "shift", "heading", "warning"),
+    [
+        ("id,frame,x,y,vx,vy\n", 0.0, 0.0, "a_people.csv holds no row"),
+        (None, 0.5, 0.0, "objects are missing in 49% of the frames"),
+        (None, 0.0, 90.0, "if they are in degrees"),
+    ],
+)
+def test_what_would_not_be_seen_is_told(
+    tmp_path: Path, people: str | None, shift: float, heading: float, warning: str
+) -> None:
+    cars = "".join(f"1,{k},{k},0,0,{heading}\n" for k in range(20))
+    walks = "".join(f"1,{k + shift},9,0,0,0\n" for k in range(20))
+    folder = tables(
+        tmp_path,
+        a_cars=f"id,frame,x,y,v,psi\n{cars}",
+        a_people=people or f"id,frame,x,y,vx,vy\n{walks}",
+    )
+    (recording,) = opened(folder, TrajectoriesSpec.model_validate(OF_TABLES))
+    (told,) = recording.warnings
+    assert warning in told
 
 
 def test_a_run_that_ended_in_contact_ends_there(tmp_path: Path) -> None:
@@ -188,6 +212,8 @@ def change(**changes: Any) -> dict[str, Any]:
         (change(frames=[{"Ego": "far"}]), {}, "frames[0].Ego: 'far' is no list"),
         (change(frames=[{"Ego": ["1", 2, 3, 4, 5, 6, 7]}]), {}, "'1' is no number"),
         (change(period=0), {}, "period: 0 is no period in s"),
+        (change(period=1e300), {}, "1e+300 is no time"),
+        (change(frames=[{"Ego": [10**400, 2, 3, 4, 5, 6, 7]}]), {}, "is no number"),
         (change(drive=None), {}, "drive: None is no name of a run"),
         (change(types=[]), {}, "types: [] is no dictionary of kinds"),
         (change(types={"A": 3}), {}, "A: 3 is no kind"),
@@ -211,11 +237,13 @@ def test_what_is_wrong_is_named(
     ("name", "text", "message"),
     [
         ("a_cars", "id,frame,x,psi\n", "a_cars.csv:1: has no column 'y'"),
+        ("a_cars", "id,frame,x,x,y,psi\n", "a_cars.csv:1: has two columns 'x'"),
         ("a_cars", "id,frame,x,y,psi\n1,1,0,0,0\n", "no table of the run has a column 'v'"),
         ("a_people", "id,frame,x,y,vx,vy\n1,1,0,0,0\n", "a_people.csv:2: has 5 cells"),
         ("a_people", "id,frame,x,y,vx,vy\n1,1,0,far,0,0\n", "y: 'far' is no number"),
         ("a_people", "id,frame,x,y,vx,vy\n1,1,0,,0,0\n", "x or y is not known"),
         ("a_people", "id,frame,x,y,vx,vy\n1,,0,0,0,0\n", "frame: '' is no time"),
+        ("a_people", "id,frame,x,y,vx,vy\n1,1e99,0,0,0,0\n", "1e+99 is no time"),
         ("a_cars", TABLES["a_cars.csv"] + "1,11,0,1,0,2\n", "stands twice in frame 1"),
     ],
 )

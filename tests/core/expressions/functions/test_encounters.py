@@ -57,8 +57,9 @@ def test_a_gap_is_the_distance_of_the_rectangles(ego: Any, others: list[Any]) ->
 
 
 def test_a_gap_of_what_is_not_known_is_not_known() -> None:
-    objects = [np.array([9.0, NAN]), 0.0, 0.0, NAN, 0.0, 4.0, 2.0]
-    assert np.isnan(FUNCTIONS["gap_to"]([0, 0, 0], CAR, objects)).tolist() == [True, True]
+    objects = [np.array([9.0, NAN, 9.0]), 0.0, 0.0, NAN, 0.0, np.array([4.0, 4.0, -1.0]), 2.0]
+    found = FUNCTIONS["gap_to"]([0, 0, 0], CAR, objects)
+    assert np.isnan(found).tolist() == [False, True, True]  # velocities do not matter
     assert FUNCTIONS["gap_to"]([0, 0, 0], CAR, [9.0, 0.0, 0.0, 0.0, 0.0, 4.0, 2.0]) == 5.0
     assert math.isnan(FUNCTIONS["gap_to"]([0, 0, NAN], CAR, crossing(9, 0, 0, 0)))
     assert FUNCTIONS["gap_to"]([0, 0, 0], CAR, [np.array([])] * 7).tolist() == []

@@ -89,7 +89,8 @@ def gap_to(notes: Notes, pose: Any, size: Any, objects: Any) -> Any:
     place, columns = _pose(notes, pose), _boxes(notes, size, objects)
     if place is None or columns is None:
         return NAN
-    return _each(columns, lambda boxes: gaps_to(place, boxes[7:], boxes[[0, 1, 2, 5, 6]]))
+    still = columns[:3] + columns[5:]
+    return _each(still, lambda boxes: gaps_to(place, boxes[5:], boxes[:5]))
 
 
 def free_along(
@@ -145,16 +146,16 @@ def _boxes(notes: Notes, size: Any, objects: Any) -> list[Any] | None:
 
 
 def _each(columns: list[Any], value: Callable[[Floats], Floats]) -> Any:
-    """Return a value of each box, NaN where something of it is unknown."""
+    """Return a value of each box, NaN where something of it is unknown, or a size is negative."""
     single = not any(isinstance(column, np.ndarray) for column in columns)
     count = max((len(column) for column in columns if isinstance(column, np.ndarray)), default=1)
     full = [c if isinstance(c, np.ndarray) else np.full(count, c) for c in columns]
     stacked = np.concatenate(full).reshape(len(full), count)
-    finite = np.isfinite(stacked)
-    if finite.all():
+    known = np.isfinite(stacked).all(axis=0) & (stacked[-4:] >= 0).all(axis=0)
+    if known.all():
         result = value(stacked)
     else:
-        result, known = np.full(count, NAN), finite.all(axis=0)
+        result = np.full(count, NAN)
         result[known] = value(np.ascontiguousarray(stacked[:, known]))
     return result[0].item() if single else result
 

@@ -13,8 +13,15 @@ from typing import Any
 
 from forewarn.config.trajectories import Column, TrajectoriesSpec
 from forewarn.errors import RecordingError
-from forewarn.recordings.traces import LONGEST, decoder, open_text, short, text_lines
-from forewarn.recordings.trajectories.scene import FIELDS, NANOSECONDS, Scene, Sighting, scene
+from forewarn.recordings.traces import LARGEST, LONGEST, decoder, open_text, short, text_lines
+from forewarn.recordings.trajectories.scene import (
+    FIELDS,
+    NANOSECONDS,
+    Scene,
+    Sighting,
+    nanoseconds,
+    scene,
+)
 from forewarn.recordings.trajectories.tables import TABLE, Files, table_scene
 
 DOCUMENT = re.compile(r"\.json(\.gz|\.zst)?\Z", re.IGNORECASE)
@@ -124,7 +131,7 @@ def _runs(path: Path, layout: TrajectoriesSpec) -> list[Scene]:
         except ValueError as error:
             raise lines.error(number, str(error)) from error
     facts = tuple(lines.warnings)
-    return [replace(one, warnings=facts) for one in found] if facts else found
+    return [replace(one, warnings=(*facts, *one.warnings)) for one in found] if facts else found
 
 
 def _run(line: Mapping[str, Any], number: int, layout: TrajectoriesSpec, file: str) -> Scene:
@@ -187,11 +194,11 @@ def _texts(name: str, value: Any) -> tuple[str, ...]:
 def _time_ns(frame: Any, at: int, layout: TrajectoriesSpec, facts: Mapping[str, Any]) -> int:
     if layout.time is not None:
         time = frame.get(layout.time) if isinstance(frame, dict) else None
-        number = _number(time)
-        if not number >= 0:
-            raise ValueError(f"frames[{at}].{layout.time}: {short(time)} is no time")
-        return round(number * NANOSECONDS[layout.time_unit])
-    return round(at * _period(layout, facts) * 1e9)
+        try:
+            return nanoseconds(_number(time), NANOSECONDS[layout.time_unit])
+        except ValueError as error:
+            raise ValueError(f"frames[{at}].{layout.time}: {error}") from error
+    return nanoseconds(at * _period(layout, facts), 1e9)
 
 
 def _period(layout: TrajectoriesSpec, facts: Mapping[str, Any]) -> float:
@@ -259,6 +266,6 @@ def _number(value: Any) -> float:
     """Return a number, NaN for one that is not known; raises ValueError."""
     if value is None:
         return math.nan
-    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) == math.inf:
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > LARGEST:
         raise ValueError(f"{short(value)} is no number")
     return float(value)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from forewarn.config.trajectories import ContactSpec, HeadingSpec, Size, TrajectoriesSpec
 from forewarn.expressions.functions.gaps import gaps_to
-from forewarn.recordings.interface import Sample
+from forewarn.recordings.interface import TIME_LIMIT_NS, Sample
 
 Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
@@ -29,6 +29,10 @@ NANOSECONDS = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
 
 STANDS = 0.1
 """Speed in m/s below which the direction of a velocity is no heading."""
+
+
+TURNS, SEEN = 2, 0.6
+"""Turns of a heading, and share of frames in which an object is seen, that are doubted beyond."""
 
 
 class Sighting(NamedTuple):
@@ -173,6 +177,13 @@ def _ending(value: Any) -> Any:
     return "" if value is None else value
 
 
+def nanoseconds(time: float, unit: float) -> int:
+    """Return a time as nanoseconds, where one of it has `unit` of them; raises ValueError."""
+    if not 0 <= time * unit < TIME_LIMIT_NS:
+        raise ValueError(f"{time:g} is no time; accepted: numbers from 0, before the year 2262")
+    return round(time * unit)
+
+
 def scene(
     run: str, times_ns: Sequence[int], seen: Sequence[Sighting], layout: TrajectoriesSpec,
     facts: Mapping[str, Any], warnings: Sequence[str] = (),
@@ -200,7 +211,25 @@ def scene(
     times = np.array(times_ns, np.int64)
     rows = _derived(values, times[frame], number, np.array(sizes).reshape(-1, 2), layout.heading)
     named = tuple(kinds[name][-1] if kinds[name] else "" for name in numbers)
-    return Scene(run, times, frame, number, rows, tuple(numbers), named, facts, tuple(warnings))
+    doubts = (*warnings, *_doubts(frame, number, values[:, 2], layout.heading))
+    return Scene(run, times, frame, number, rows, tuple(numbers), named, facts, doubts)
+
+
+def _doubts(
+    frame: Numbers, number: Numbers, heading: Floats, convention: HeadingSpec
+) -> Iterator[str]:
+    """Say what looks as if a file were read in the wrong way."""
+    if convention.unit == "radians" and (np.abs(heading) > TURNS * math.tau).any():
+        yield "headings go beyond two turns: if they are in degrees, say heading: {unit: degrees}"
+    order = np.argsort(number, kind="stable")
+    begins = np.flatnonzero(np.diff(number[order], prepend=-1))
+    spans = np.diff(np.append(begins, len(order)))  # sightings, and frames that they extend over
+    extents = frame[order][begins + spans - 1] - frame[order][begins] + 1
+    if spans.sum() < SEEN * extents.sum():
+        yield (
+            f"objects are missing in {1 - spans.sum() / extents.sum():.0%} of the frames between "
+            "their first and last: what has not the same time as the ego is not seen"
+        )
 
 
 def _check_once(frame: Numbers, number: Numbers, names: Sequence[str]) -> None:

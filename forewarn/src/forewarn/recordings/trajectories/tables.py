@@ -12,7 +12,14 @@ from forewarn.config.trajectories import ColumnsSpec, TrajectoriesSpec
 from forewarn.errors import RecordingError
 from forewarn.recordings.tables import separator_of
 from forewarn.recordings.traces import short, text_lines
-from forewarn.recordings.trajectories.scene import FIELDS, NANOSECONDS, Scene, Sighting, scene
+from forewarn.recordings.trajectories.scene import (
+    FIELDS,
+    NANOSECONDS,
+    Scene,
+    Sighting,
+    nanoseconds,
+    scene,
+)
 
 TABLE = re.compile(r"\.csv(\.gz|\.zst)?\Z", re.IGNORECASE)
 ACCEPTED = "a table with a header that has the columns of trajectories.columns"
@@ -29,12 +36,16 @@ def table_scene(files: Files, layout: TrajectoriesSpec, run: str) -> Scene:
     RecordingError
         Naming file, line and column, if a table is wrong or lacks a column that is needed.
     """
-    warnings: list[str] = []
+    missing = [kind for kind in layout.files if kind not in files]
+    warnings = [f"the run has no table {kind!r}: it is read without" for kind in missing]
     found: list[tuple[int, Sighting]] = []
     named: set[str] = set()
     for kind, path in files.items():
         reader = _Reader(path, kind, layout, warnings)
+        before = len(found)
         found += reader.sightings()
+        if len(found) == before:
+            warnings.append(f"{path.name} holds no row: the run is read without {kind or 'any'}")
         named |= {*reader.header}
     first = next(iter(files.values()))
     asked = {str(c) for f in FIELDS if (c := getattr(layout.columns, f)) is not None}
@@ -100,6 +111,8 @@ class _Reader:
         return places
 
     def _place(self, column: object, needed: bool) -> int:
+        if self.header.count(str(column)) > 1:
+            raise ValueError(f"has two columns {column!r}")
         if column in self.header:
             return self.header.index(str(column))
         if needed:
@@ -107,9 +120,10 @@ class _Reader:
         return -1
 
     def _sighting(self, cells: Sequence[str], places: Mapping[str, int]) -> tuple[int, Sighting]:
-        time = _number(cells[places["time"]], self._clock[0]) * self._clock[1]
-        if not time >= 0:
-            raise ValueError(f"{self._clock[0]}: {short(cells[places['time']])} is no time")
+        column, unit = self._clock
+        time = _number(cells[places["time"]], column)
+        if math.isnan(time):
+            raise ValueError(f"{column}: {short(cells[places['time']])} is no time")
         name = cells[places["object"]].strip()
         kind = cells[places["kind"]].strip() if "kind" in places else self._kind
         values = tuple(_number(cells[places[f]], f) if f in places else math.nan for f in FIELDS)
@@ -117,7 +131,7 @@ class _Reader:
             raise ValueError(f"{name}: x or y is not known")
         # Each of several tables counts its objects for itself.
         whole = f"{self._kind}-{name}" if self._kind else name
-        return round(time), Sighting(0, whole, (kind,) if kind else (), values)
+        return nanoseconds(time, unit), Sighting(0, whole, (kind,) if kind else (), values)
 
     def _error(self, number: int, problem: str) -> RecordingError:
         return RecordingError(problem, accepted=ACCEPTED, file=f"{self.path}:{number}")
