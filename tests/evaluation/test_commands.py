@@ -197,7 +197,7 @@ def test_translators_are_graded(
     (answers / "new__rescue.jsonl.gz").write_bytes(gzip.compress(answer))
     run("evaluation.translators.study", "--data", "D", monkeypatch=monkeypatch, folder=tmp_path)
     said = capsys.readouterr().out
-    assert "| `new` | equivalent 100.0%" in said and "0 disagreements with Spot" in said
+    assert "| `new` | generated 100.0%" in said and "0 disagreements with Spot" in said
 
 
 def test_the_page_of_results_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,7 @@ properties:
     formula: always(not crash)
     horizon: 0.5
     risk_of: action
+    out_of_model: act
     thresholds: {warn: 0.2, act: 0.5, release: 0.1}
     enter: 1
     exit: 1
