@@ -27,7 +27,7 @@ OTHERS = {"std_msgs/Header": {"stamp": "time", "frame_id": "string"}, "String": 
 def published() -> dict[str, str]:
     """Return the type of every topic of a node called /monitor, as its source declares them."""
     found = re.findall(r'_create\((\w+), "~/([\w/]+)"', (NODE / "outputs.py").read_text())
-    return {f"/monitor/{topic}": kind for kind, topic in found}
+    return {f"/monitor/{topic}": kind.removesuffix("Message") for kind, topic in found}
 
 
 def fields(kind: str) -> dict[str, str]:
