@@ -206,6 +206,8 @@ def test_a_gate_that_restarts_in_a_stop_lets_nothing_out_before_it_has_ended(
         robot.wait_for(-0.1, "the monitor, on its way out")
         process.process.kill()
         process.wait()
+    # What it had sent may still be on its way.
+    probe.wait(lambda: time.monotonic() - robot.obeyed[-1][0] > 0.5, "the last of the old gate")
     restarted = len(robot.obeyed)
     with Process("twist_gate_node", domain, {"config": file}):
         probe.wait(lambda: len(robot.obeyed) > restarted + 5, "the new gate")

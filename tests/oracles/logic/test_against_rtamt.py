@@ -7,6 +7,7 @@ the truth value wherever the window of the formula lies within the trace.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -54,9 +55,18 @@ def _in_seconds(interval):
     return Interval(Bound(interval.lower.value), Bound(upper.value))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def quiet() -> Iterator[None]:
+    """Keep what RTAMT logs out, and give the level back: other tests read the log."""
+    logger = logging.getLogger()
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    yield
+    logger.setLevel(before)
+
+
 def robustness(text: str, letters: np.ndarray) -> np.ndarray:
     """Return RTAMT's robustness of a formula at every tick."""
-    logging.getLogger().setLevel(logging.ERROR)
     specification = rtamt.StlDiscreteTimeOfflineSpecification()
     data = {"time": list(range(len(letters)))}
     for i, name in enumerate(ATOMS):
