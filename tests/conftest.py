@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import logging
 import os
 import sys
 from bisect import bisect_right
@@ -143,6 +144,19 @@ def prompt_fast_dds(surroundings: None, request: pytest.FixtureRequest) -> None:
 
         with prompt_acknowledgements(), free_domain() as domain:
             Probe(domain).close()
+
+
+@pytest.fixture(autouse=True)
+def levels_of_logs() -> Iterator[None]:
+    """Give the levels of the logs back: studies and benchmarks that run in a test set them.
+
+    A later test in the same process reads what is logged.
+    """
+    logs = [logging.getLogger(), logging.getLogger("agent_guard")]
+    levels = [log.level for log in logs]
+    yield
+    for log, level in zip(logs, levels, strict=True):
+        log.setLevel(level)
 
 
 @pytest.fixture(scope="session")
