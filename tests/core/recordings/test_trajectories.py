@@ -183,8 +183,9 @@ def test_what_would_not_be_seen_is_told(
         a_people=people or f"id,frame,x,y,vx,vy\n{walks}",
     )
     (recording,) = opened(folder, TrajectoriesSpec.model_validate(OF_TABLES))
-    (told,) = recording.warnings
-    assert warning in told
+    assert any(warning in told for told in recording.warnings)
+    apart = [told for told in recording.warnings if "no time in common" in told]
+    assert len(apart) == (2 if shift else 0)
 
 
 def test_a_run_that_ended_in_contact_ends_there(tmp_path: Path) -> None:
@@ -196,6 +197,20 @@ def test_a_run_that_ended_in_contact_ends_there(tmp_path: Path) -> None:
     spec = layout(contact={"within": 2.0}, sizes={"default": [4, 2]})
     found = opened(write(tmp_path / "a.jsonl", *drives), spec)
     assert [one.count for one in found] == [3, 5, 2]
+
+
+def test_who_was_in_contact_is_told_of_the_ending_and_no_other(tmp_path: Path) -> None:
+    frames = [
+        {name: [x, 0, 0, 0, 0, 0, 0] for name, x in (("Ego", 0), ("A", near), ("B", 20))}
+        for near in (9, 9, 9, 2.2, 9)
+    ]
+    run = {**DRIVE, "frames": frames, "crash": "car", "types": dict.fromkeys(frames[0], "car")}
+    spec = layout(ego=None, each="car", contact={"within": 2.0}, sizes={"default": [4, 2]})
+    told = {
+        one.path.name.partition("object=")[2]: (one.count, values(one)[-1]["crash"])
+        for one in opened(write(tmp_path / "a.jsonl", run), spec)
+    }
+    assert told == {"Ego": (4, "car"), "A": (4, "car"), "B": (5, "")}
 
 
 def change(**changes: Any) -> dict[str, Any]:
@@ -220,7 +235,7 @@ def change(**changes: Any) -> dict[str, Any]:
         (DRIVE, {"sizes": {"Ego": [4, 2]}}, "A is 'NPC', and trajectories.sizes has no size"),
         (DRIVE, {"ending": "end"}, "end: the run does not say it"),
         (DRIVE, {"ego": "Ego0"}, "there is no object 'Ego0'"),
-        (DRIVE, {"ego": None, "each": "tram"}, "holds no object of kind tram"),
+        (DRIVE, {"ego": None, "each": "tram", "ending": []}, "holds no object of kind tram"),
         ([], {}, "is [], no object"),
     ],
 )
@@ -241,6 +256,7 @@ def test_what_is_wrong_is_named(
         ("a_cars", "id,frame,x,y,psi\n1,1,0,0,0\n", "no table of the run has a column 'v'"),
         ("a_people", "id,frame,x,y,vx,vy\n1,1,0,0,0\n", "a_people.csv:2: has 5 cells"),
         ("a_people", "id,frame,x,y,vx,vy\n1,1,0,far,0,0\n", "y: 'far' is no number"),
+        ("a_people", "id,frame,x,y,vx,vy\n1,1,1_0,0,0,0\n", "x: '1_0' is no number"),
         ("a_people", "id,frame,x,y,vx,vy\n1,1,0,,0,0\n", "x or y is not known"),
         ("a_people", "id,frame,x,y,vx,vy\n1,,0,0,0,0\n", "frame: '' is no time"),
         ("a_people", "id,frame,x,y,vx,vy\n1,1e99,0,0,0,0\n", "1e+99 is no time"),
@@ -266,6 +282,7 @@ def test_a_last_line_that_is_cut_short_is_left_out(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"each": "car"}, "one of: ego (a name), each (kinds)"),
+        ({"ego": None, "each": "car"}, "ending says of a whole run how it ended"),
         ({"time": "t"}, "one of: period"),
         ({"sizes": {}}, "sizes are missing"),
         ({"ending": [], "contact": {"within": 1}}, "contact needs ending"),

@@ -133,7 +133,8 @@ class TrajectoriesSpec(Section):
         Keys of a run that say how it ended. Each becomes a signal of its name, and is given at the
         last frame; before it, and for null, it is an empty text (0 or false for numbers, truths).
     contact : ContactSpec or None
-        For runs of which a key of `ending` says something: when they ended.
+        For runs of which a key of `ending` says something: when they ended. With `each` it is
+        needed: an ego that nothing touched then does not get the ending.
     """
 
     run: Name | None = None
@@ -161,6 +162,11 @@ class TrajectoriesSpec(Section):
             raise ValueError("one of: period (seconds, or a key), time (a key or a column)")
         if self.contact is not None and not self.ending:
             raise ValueError("contact needs ending: keys that say that a run ended badly")
+        if self.each and self.ending and self.contact is None:
+            raise ValueError(
+                "ending says of a whole run how it ended, and each has many egos; accepted: "
+                "contact ({within: 3.0}) beside them, which tells the objects that it is about; or ego"
+            )
         if taken := sorted({*self.ending} & {*SIGNALS}):
             raise ValueError(f"ending: {taken[0]} is a signal already; accepted: other keys")
         if self.columns.length is None and not self.sizes:

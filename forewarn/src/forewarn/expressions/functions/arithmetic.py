@@ -113,14 +113,18 @@ def _all(notes: Notes, items: Any) -> Any:
     return False if (known == 0).any() else NAN
 
 
-SPELLED = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+SPELLED_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 def _float(notes: Notes, value: Any) -> Any:
     """Return a value as a float; of a text, the number that it spells in plain digits."""
     if isinstance(value, str):
         text = value.strip()
-        return float(text) if SPELLED.fullmatch(text) else notes.unknown("a text that is no number")
+        return (
+            float(text)
+            if SPELLED_NUMBER.fullmatch(text)
+            else notes.unknown("a text that is no number")
+        )
     if isinstance(value, (list, tuple)) and any(isinstance(each, str) for each in value):
         return vector([_float(notes, each) for each in value])
     return number(notes, value)

@@ -96,20 +96,29 @@ class Scene:
             for row, start, end in zip(own.tolist(), starts.tolist(), ends.tolist(), strict=True)
         ]
         ended = any(self.facts[key] not in (None, "", False) for key in layout.ending)
-        count = self._contact(own, others, layout.contact) if ended and layout.contact else len(own)
-        return View(self, own[:count], others[:count], layout.ending)
+        if not (ended and layout.contact):
+            return View(self, own, others, layout.ending)
+        last = self.times_ns[-1] if layout.each else self.times_ns[self.frame[own[-1]]]
+        count = self._contact(own, others, layout.contact, int(last))
+        about = count is not None or not layout.each
+        return View(self, own[:count], others[:count], layout.ending, about)
 
-    def _contact(self, own: Numbers, others: Sequence[Numbers], contact: ContactSpec) -> int:
-        """Return how many frames there are until an object is in contact with the ego."""
+    def _contact(
+        self, own: Numbers, others: Sequence[Numbers], contact: ContactSpec, end_ns: int
+    ) -> int | None:
+        """Return how many frames there are until an object is in contact with the ego.
+
+        None if none is in the time before the end.
+        """
         times = self.times_ns[self.frame[own]]
-        first = int(np.searchsorted(times, times[-1] - contact.within * 1e9, "right"))
+        first = int(np.searchsorted(times, end_ns - contact.within * 1e9, "right"))
         for place in range(first, len(own)):
             x, y, yaw, _, _, *size = self.rows[own[place]].tolist()
             boxes = self.rows[others[place]].T[[0, 1, 2, 5, 6]]
             sizes = np.repeat(np.array(size)[:, None], boxes.shape[1], axis=1)
             if (gaps_to((x, y, yaw), sizes, boxes) <= contact.gap).any():
                 return place + 1
-        return len(own)
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,12 +133,15 @@ class View:
         For each of them the rows of the other objects at that frame.
     ending : sequence of str
         Keys that the scene tells at the end.
+    about : bool
+        Whether the ending is about this object.
     """
 
     scene: Scene
     own: Numbers
     others: Sequence[Numbers]
     ending: Sequence[str]
+    about: bool = True
 
     @property
     def times_ns(self) -> Numbers:
@@ -140,7 +152,7 @@ class View:
         """Yield what it sees at each frame, as signals by name."""
         scene = self.scene
         before = {key: blank(scene.facts[key]) for key in self.ending}
-        after = {key: _ending(scene.facts[key]) for key in self.ending}
+        after = {key: _ending(scene.facts[key]) for key in self.ending} if self.about else before
         times = self.times_ns.tolist()
         for time, row, others in zip(times, self.own.tolist(), self.others, strict=True):
             x, y, yaw, vx, vy, length, width = scene.rows[row].tolist()
@@ -158,7 +170,7 @@ class View:
 
     def digest(self) -> str:
         """Return the SHA-256 of what it sees, in hex; names do not enter."""
-        facts = [self.scene.facts[key] for key in self.ending]
+        facts = [self.scene.facts[key] for key in self.ending if self.about]
         found = hashlib.sha256(repr(facts).encode())
         for part in (self.times_ns, self.scene.rows[self.own]):
             found.update(part.tobytes())

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from forewarn.config.trajectories import ColumnsSpec, TrajectoriesSpec
 from forewarn.errors import RecordingError
+from forewarn.expressions.functions.arithmetic import SPELLED_NUMBER
 from forewarn.recordings.tables import separator_of
 from forewarn.recordings.traces import short, text_lines
 from forewarn.recordings.trajectories.scene import (
@@ -40,13 +41,16 @@ def table_scene(files: Files, layout: TrajectoriesSpec, run: str) -> Scene:
     warnings = [f"the run has no table {kind!r}: it is read without" for kind in missing]
     found: list[tuple[int, Sighting]] = []
     named: set[str] = set()
+    moments: dict[Path, set[int]] = {}
     for kind, path in files.items():
         reader = _Reader(path, kind, layout, warnings)
         before = len(found)
         found += reader.sightings()
+        moments[path] = {time for time, _ in found[before:]}
         if len(found) == before:
             warnings.append(f"{path.name} holds no row: the run is read without {kind or 'any'}")
         named |= {*reader.header}
+    warnings += _apart(moments)
     first = next(iter(files.values()))
     asked = {str(c) for f in FIELDS if (c := getattr(layout.columns, f)) is not None}
     # A table that is not there may be the one that has the column.
@@ -62,6 +66,17 @@ def table_scene(files: Files, layout: TrajectoriesSpec, run: str) -> Scene:
         return scene(run, times, seen, layout, {"run": run}, warnings)
     except ValueError as error:
         raise RecordingError(str(error), file=first, accepted=ACCEPTED) from error
+
+
+def _apart(moments: Mapping[Path, set[int]]) -> Iterator[str]:
+    """Name the tables none of whose times is a time of another table."""
+    for path, own in moments.items():
+        others = [times for other, times in moments.items() if other is not path and times]
+        if own and others and own.isdisjoint(set().union(*others)):
+            yield (
+                f"{path.name} has no time in common with the other tables of the run: "
+                "what it holds is not seen by what they hold"
+            )
 
 
 class _Reader:
@@ -151,14 +166,13 @@ def _clock(path: Path, layout: TrajectoriesSpec) -> tuple[str, float]:
 
 
 def _number(cell: str, name: str) -> float:
-    """Return a number, NaN for an empty cell; raises ValueError."""
+    """Return a number, NaN for an empty cell or ``nan``; raises ValueError."""
     text = cell.strip()
     if not text:
         return math.nan
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.inf
+    if text.lower() == "nan":
+        return math.nan
+    value = float(text) if SPELLED_NUMBER.fullmatch(text) else math.inf
     if math.isinf(value):
         raise ValueError(f"{name}: {short(text)} is no number")
     return value
