@@ -165,7 +165,7 @@ class TrajectoriesSpec(Section):
         if self.each and self.ending and self.contact is None:
             raise ValueError(
                 "ending says of a whole run how it ended, and each has many egos; accepted: "
-                "contact ({within: 3.0}) beside them, which tells the objects that it is about; or ego"
+                "contact ({within: 3.0}) beside them, which tells whose it is; or ego"
             )
         if taken := sorted({*self.ending} & {*SIGNALS}):
             raise ValueError(f"ending: {taken[0]} is a signal already; accepted: other keys")
