@@ -12,7 +12,7 @@ from forewarn.errors import ForewarnError, FormulaError
 from forewarn.logic.compilation import compile_formula
 from forewarn.logic.explanation import explain
 from forewarn.logic.parser import parse_formula
-from forewarn.logic.printing import format_formula
+from forewarn.logic.syntax import format_formula
 
 EXAMPLES = (
     "always(p implies eventually[0:2](q))",

@@ -7,7 +7,7 @@ from mutations import changed_text, soup
 
 from forewarn.errors import FormulaError
 from forewarn.logic.parser import parse_formula
-from forewarn.logic.printing import format_formula
+from forewarn.logic.syntax import format_formula
 from forewarn.wings.plans.equivalence.decision import Verdict, compare
 from forewarn.wings.plans.equivalence.kinds import kind_of
 from forewarn.wings.plans.fret.explanation import in_words

@@ -9,8 +9,7 @@ import pytest
 
 from forewarn.errors import FormulaError
 from forewarn.logic.compilation import compile_formula
-from forewarn.logic.lexer import SPELLINGS
-from forewarn.logic.parser import parse_formula
+from forewarn.logic.parser import SPELLINGS, parse_formula
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "properties.md").read_text(encoding="utf-8")
 

@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.logic.compilation import compile_formula
-from forewarn.logic.drawing import graph_of
-from forewarn.logic.explanation import explain
-from forewarn.logic.guards import guard_text
+from forewarn.logic.explanation import explain, graph_of, guard_text
+from forewarn.logic.nodes import truth_table
 from forewarn.logic.parser import parse_formula
-from forewarn.logic.truth import truth_table
 
 
 def explained(text: str, rate: float = 10.0):

@@ -6,8 +6,7 @@ import pytest
 
 from forewarn.errors import FormulaError
 from forewarn.logic.parser import parse_formula
-from forewarn.logic.printing import format_formula
-from forewarn.logic.syntax import Atom, Bound, Eventually, Interval, atoms_of
+from forewarn.logic.syntax import Atom, Bound, Eventually, Interval, atoms_of, format_formula
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forewarn.logic.automaton import MAX_ROUNDS, Machine, doomed, minimise, refine
 from forewarn.logic.compilation import compile_formula
-from forewarn.logic.machine import Machine, minimise
 from forewarn.logic.parser import parse_formula
-from forewarn.logic.partition import MAX_ROUNDS, doomed, refine
 
 MACHINES = st.integers(1, 25).flatmap(
     lambda size: st.tuples(

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from forewarn.logic import syntax
 from forewarn.logic.parser import parse_formula
-from forewarn.logic.printing import format_formula
-from forewarn.logic.syntax import Atom, Bound, Constant, Interval
+from forewarn.logic.syntax import Atom, Bound, Constant, Interval, format_formula
 
 ATOMS = ("a", "stopped", "speed > 0.5", "0 < x <= 5", "abs(x - y) < 2", "ego.ready")
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from forewarn.config.file import load_spec
 from forewarn.errors import ConfigError, ConfigErrors
-from forewarn.logic.problems import all_problems
-from forewarn.logic.specification import compile_spec
+from forewarn.logic.specification import all_problems, compile_spec
 
 SCAN = "topic: /scan, type: sensor_msgs/msg/LaserScan"
 GOOD = f"""\

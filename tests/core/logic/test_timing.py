@@ -7,8 +7,7 @@ import pytest
 from forewarn.errors import FormulaError
 from forewarn.logic.compilation import compile_formula
 from forewarn.logic.parser import parse_formula
-from forewarn.logic.syntax import Bound, Interval
-from forewarn.logic.timing import in_steps
+from forewarn.logic.syntax import Bound, Interval, in_steps
 from forewarn.signals.clock_kinds import clock_of
 
 

@@ -20,8 +20,7 @@ from forewarn.errors import FormulaError
 from forewarn.logic import syntax
 from forewarn.logic.automaton import letter_of, step
 from forewarn.logic.compilation import compile_formula
-from forewarn.logic.printing import format_formula
-from forewarn.logic.syntax import Bound, Constant, Interval
+from forewarn.logic.syntax import Bound, Constant, Interval, format_formula
 from forewarn.wings.plans.equivalence.decision import compare
 
 rtamt = pytest.importorskip(

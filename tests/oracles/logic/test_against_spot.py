@@ -13,8 +13,7 @@ from forewarn.errors import FormulaError
 from forewarn.logic import syntax
 from forewarn.logic.compilation import compile_formula
 from forewarn.logic.parser import parse_formula
-from forewarn.logic.printing import format_formula
-from forewarn.logic.syntax import Atom
+from forewarn.logic.syntax import Atom, format_formula
 
 spot = pytest.importorskip(
     "spot", reason="Spot is not installed (pip install -r requirements/oracles.txt)"

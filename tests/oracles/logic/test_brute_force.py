@@ -12,7 +12,7 @@ from forewarn.errors import FormulaError
 from forewarn.logic import syntax
 from forewarn.logic.compilation import compile_formula
 from forewarn.logic.parser import parse_formula
-from forewarn.logic.printing import format_formula
+from forewarn.logic.syntax import format_formula
 
 TRACES = {n: all_traces(length, n) for n, length in ((1, 11), (2, 7))}
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from trace_semantics import formulas, holds, traces
 
 from forewarn.logic import syntax
-from forewarn.logic.printing import format_formula
+from forewarn.logic.syntax import format_formula
 from forewarn.wings.plans.equivalence.decision import Verdict, compare
 from forewarn.wings.plans.notations.reader import read_formula
 

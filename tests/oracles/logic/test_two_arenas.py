@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, assume, given, note, settings
 from forewarn.errors import FormulaError
 from forewarn.logic.automaton import Automaton
 from forewarn.logic.compilation import compile_formula
-from forewarn.logic.printing import format_formula
-from forewarn.logic.syntax import Formula
+from forewarn.logic.syntax import Formula, format_formula
 from forewarn.wings.plans.equivalence.decision import Verdict, compare
 
 LETTERS = range(1 << len(ATOMS))

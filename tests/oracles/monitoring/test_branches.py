@@ -26,7 +26,7 @@ from forewarn.errors import FormulaError
 from forewarn.logic.automaton import step
 from forewarn.logic.compilation import compile_formula
 from forewarn.logic.parser import parse_formula
-from forewarn.logic.printing import format_formula
+from forewarn.logic.syntax import format_formula
 from forewarn.models.counts import CountModel, Smoothing
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.step import Monitor

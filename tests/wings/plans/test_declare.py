@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forewarn.logic.printing import format_formula
-from forewarn.logic.syntax import And
+from forewarn.logic.syntax import And, format_formula
 from forewarn.wings.plans.equivalence.decision import Verdict, compare
 from forewarn.wings.plans.notations.answers import unwrapped
 from forewarn.wings.plans.notations.declare import TEMPLATES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forewarn.errors import FormulaError
-from forewarn.logic.printing import format_formula
+from forewarn.logic.syntax import format_formula
 from forewarn.wings.plans.notations.answers import is_prose, unwrapped
 from forewarn.wings.plans.notations.reader import TooLargeError, read_formula
 from forewarn.wings.plans.notations.tables import NOTATIONS

@@ -20,8 +20,7 @@ from scipy.sparse import csgraph
 
 from forewarn.checking.graph import backward_reachable
 from forewarn.errors import CheckingError, FormulaError
-from forewarn.logic.syntax import UNITS, Bound, Interval
-from forewarn.logic.timing import FOREVER, Steps, in_steps
+from forewarn.logic.syntax import FOREVER, UNITS, Bound, Interval, Steps, in_steps
 from forewarn.signals.steps import Steps as StepClock
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from forewarn.config.file import MonitorSpec, load_spec
 from forewarn.errors import InputError, plural
 from forewarn.expressions.syntax import parse_expression
 from forewarn.logic.automaton import Automaton, horizon_notes, is_stricter, letter_of, step
-from forewarn.logic.problems import Check, all_problems
-from forewarn.logic.specification import CompiledSpec, compile_spec
+from forewarn.logic.specification import Check, CompiledSpec, all_problems, compile_spec
 from forewarn.monitoring.memory_bound import growing_parts, memory_bound
 from forewarn.registry import part
 from forewarn.signals.clock import horizon_ticks

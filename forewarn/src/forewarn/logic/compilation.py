@@ -1,20 +1,35 @@
-"""Formulas compiled to deterministic automata."""
+"""Formulas compiled to deterministic automata; a bounded response has its own.
+
+That is ``always(trigger implies eventually[0:K](response))``. ProbGuard (arXiv 2508.00500),
+Definition 5.2, counts one step more than STL does: a bound of K + 1 steps reproduces it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.config.fields import Rate, is_rate
 from forewarn.errors import FormulaError
-from forewarn.logic.automaton import MAX_ATOMS, Automaton
-from forewarn.logic.lowering import lower_formula
-from forewarn.logic.machine import Machine, explore, minimise, product
+from forewarn.logic.automaton import MAX_ATOMS, Automaton, Machine, explore, minimise, product
+from forewarn.logic.nodes import lower_formula, truth_table
 from forewarn.logic.progression import NO, YES, Progression, State
-from forewarn.logic.response import as_bounded_response, response_automaton
-from forewarn.logic.syntax import Formula, atoms_of
+from forewarn.logic.syntax import (
+    FOREVER,
+    Always,
+    And,
+    Constant,
+    Eventually,
+    Formula,
+    Implies,
+    Not,
+    Or,
+    atoms_of,
+    in_steps,
+    is_propositional,
+)
 from forewarn.signals.clock_kinds import clock_of
 
 if TYPE_CHECKING:
@@ -162,3 +177,79 @@ def _distinct(names: list[str]) -> tuple[str, ...]:
         counts[short] = counts.get(short, 0) + 1
         result.append(short if counts[short] == 1 else f"{short} ({counts[short]})")
     return tuple(result)
+
+
+class BoundedResponse(NamedTuple):
+    """Whenever `trigger` holds, `response` must hold within `bound` steps; both propositional."""
+
+    trigger: Formula
+    response: Formula
+    bound: int
+
+
+def as_bounded_response(formula: Formula, clock: Clock) -> BoundedResponse | None:
+    """Return the parts of a bounded response in any of its spellings, or None.
+
+    ``always(a implies eventually[0:K](b))``, ``always(not a or eventually[0:K](b))`` and
+    ``always(eventually[0:K](b))`` are bounded responses.
+    """
+    if not isinstance(formula, Always) or in_steps(formula.interval, clock) != FOREVER:
+        return None
+    timed: list[Eventually] = []
+    guards: list[Formula] = []
+    for part in _disjuncts(formula.operand):
+        if isinstance(part, Eventually) and is_propositional(part.operand):
+            timed.append(part)
+        elif is_propositional(part):
+            guards.append(part)
+        else:
+            return None
+    if len(timed) != 1:
+        return None
+    steps = in_steps(timed[0].interval, clock)
+    if steps.lower or steps.upper is None:
+        return None
+    trigger: Formula = Constant(True)
+    for i, guard in enumerate(guards):
+        absent = guard.operand if isinstance(guard, Not) else Not(guard)
+        trigger = And(trigger, absent) if i else absent
+    return BoundedResponse(trigger, timed[0].operand, steps.upper)
+
+
+def _disjuncts(formula: Formula) -> list[Formula]:
+    if isinstance(formula, Or):
+        return _disjuncts(formula.left) + _disjuncts(formula.right)
+    if isinstance(formula, Implies):
+        return [Not(formula.left), *_disjuncts(formula.right)]
+    return [formula]
+
+
+def response_automaton(parts: BoundedResponse, atoms: tuple[str, ...]) -> Automaton | None:
+    """Return the automaton in the layered numbering, with K + 2 states.
+
+    The earliest pending obligation decides, so one countdown is enough. None if one of the
+    three classes is empty (the response always holds, or a trigger cannot be answered): the
+    property is then no response, and its exact automaton has another shape.
+    """
+    response = truth_table(parts.response, atoms)
+    trigger = truth_table(parts.trigger, atoms) & ~response
+    if not response.any() or not trigger.any():
+        return None
+    waiting = parts.bound
+    violated = waiting + 1
+    transitions = np.empty((waiting + 2, 3), dtype=np.int32)
+    transitions[0] = 0, waiting or violated, 0
+    left = np.arange(1, waiting + 1)
+    transitions[1 : waiting + 1, :2] = np.where(left == 1, violated, left - 1)[:, None]
+    transitions[1 : waiting + 1, 2] = 0
+    transitions[violated] = violated
+    return Automaton(
+        atoms=atoms,
+        letter_class=np.where(response, 2, np.where(trigger, 1, 0)).astype(np.int32),
+        transitions=transitions,
+        initial=0,
+        violated=violated,
+        satisfied=None,
+        names=("idle", *(f"waiting {r}" for r in range(1, waiting + 1)), "violated"),
+        countdown=waiting,
+    )

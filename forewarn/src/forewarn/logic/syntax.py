@@ -1,7 +1,7 @@
 """The abstract syntax of properties: plain values, one class for each kind of operator.
 
-Operations on formulas (printing, timing, compilation) are functions in the other modules of
-this package, dispatched on the type of the node.
+Formulas are written as text that parses back to the same formula, and their bounds are read as
+whole moments of the monitor's clock. Functions over formulas are dispatched on the node's type.
 
 The language is that of RTAMT: bounded-future signal temporal logic with past operators, under
 discrete-time semantics (Nickovic and Yamaguchi, "RTAMT: Online Robustness Monitors from STL",
@@ -10,9 +10,17 @@ ATVA 2020).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import ClassVar
+from functools import singledispatch
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from forewarn.errors import FormulaError
+from forewarn.signals.clock_kinds import by_clock
+
+if TYPE_CHECKING:
+    from forewarn.signals.clock import Clock
 
 UNITS = ("s", "ms", "us", "ns", "steps")
 #: Units as they are written.
@@ -240,3 +248,148 @@ def depth(formula: Formula) -> int:
 def is_propositional(formula: Formula) -> bool:
     """Tell whether the value at a tick depends on that tick alone."""
     return not any(isinstance(part, TEMPORAL) for part in walk(formula))
+
+
+#: Binding powers, also used by the parser.
+POWER = {
+    "xor": 10, "iff": 20, "implies": 30, "or": 40, "and": 50, "since": 60, "unless": 70,
+    "until": 80,
+}  # fmt: skip
+NOT_CHAINED = frozenset({"until", "unless", "since", "implies"})
+
+
+@singledispatch
+def format_formula(formula: Formula) -> str:
+    """Return the text of `formula`; ``parse_formula`` turns it back into an equal one."""
+    raise TypeError(f"{type(formula).__name__} is no formula")
+
+
+@format_formula.register
+def _(formula: Constant) -> str:
+    return "true" if formula.value else "false"
+
+
+@format_formula.register
+def _(formula: Atom) -> str:
+    return formula.text
+
+
+@format_formula.register
+def _(formula: Unary) -> str:
+    return f"{formula.word}({format_formula(formula.operand)})"
+
+
+@format_formula.register
+def _(formula: TimedUnary) -> str:
+    return f"{formula.word}{format_interval(formula.interval)}({format_formula(formula.operand)})"
+
+
+@format_formula.register
+def _(formula: Binary) -> str:
+    left, right = _side(formula.left, formula, True), _side(formula.right, formula, False)
+    return f"{left} {formula.word} {right}"
+
+
+@format_formula.register
+def _(formula: TimedBinary) -> str:
+    left, right = _side(formula.left, formula, True), _side(formula.right, formula, False)
+    return f"{left} {formula.word}{format_interval(formula.interval)} {right}"
+
+
+def _side(side: Formula, parent: Binary | TimedBinary, is_left: bool) -> str:
+    text = format_formula(side)
+    if not isinstance(side, (Binary, TimedBinary)):
+        return text
+    chained = side.word == parent.word and (not is_left or side.word in NOT_CHAINED)
+    return f"({text})" if chained or POWER[side.word] < POWER[parent.word] else text
+
+
+def format_interval(interval: Interval | None) -> str:
+    """Return ``[0:2]``, ``[500 ms:2 s]``, ``[1:inf]`` or nothing."""
+    if interval is None:
+        return ""
+    lower, upper = interval.lower, interval.upper
+    if upper is None:
+        return f"[{_bound(lower)}:inf]"
+    if lower.unit == upper.unit:
+        return f"[{_number(lower.value)}:{_bound(upper)}]"
+    # Both units are written: a missing one would be taken from the other end.
+    return f"[{_number(lower.value)} {lower.unit}:{_number(upper.value)} {upper.unit}]"
+
+
+def _bound(bound: Bound) -> str:
+    return _number(bound.value) + ("" if bound.unit == "s" else f" {bound.unit}")
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) and value < 1e15 else repr(value)
+
+
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_SLACK = 1e-9
+_MAX_STEPS = 10_000_000
+
+
+class Steps(NamedTuple):
+    """A closed interval in ticks; `upper` None means without end."""
+
+    lower: int
+    upper: int | None
+
+
+FOREVER = Steps(0, None)
+
+
+def in_steps(interval: Interval | None, clock: Clock) -> Steps:
+    """Return the moments of `clock` that lie in `interval`.
+
+    On a grid, an upper end of b seconds is ``floor(b * rate + 1e-9)`` steps, a lower end
+    ``ceil(b * rate - 1e-9)``.
+
+    Raises
+    ------
+    FormulaError
+        No tick lies in the interval, a number of steps is not whole, or a bound is in seconds
+        where the clock is steps.
+    """
+    if interval is None:
+        return FOREVER
+    for bound in (interval.upper, interval.lower):
+        if bound is not None and bound.unit != "steps" and not clock.timed:
+            raise FormulaError(
+                f"a bound of {bound.value:g} {bound.unit}: the clock is steps",
+                accepted="bounds in steps: [0:20], [0 steps:20 steps]",
+            )
+    lower = _steps(interval.lower, clock, up=True)
+    if interval.upper is None:
+        return Steps(lower, None)
+    upper = _steps(interval.upper, clock, up=False)
+    if _exact(interval.lower, clock) > _exact(interval.upper, clock):
+        raise FormulaError(
+            f"the interval {format_interval(interval)} ends before it begins",
+            accepted="the smaller bound first",
+        )
+    if lower > upper:
+        raise FormulaError(
+            f"no tick {by_clock(clock.remembered)} lies in {format_interval(interval)}",
+            accepted=f"an interval that holds a multiple of {clock.say(clock.duration(1))}",
+        )
+    return Steps(lower, upper)
+
+
+def _steps(bound: Bound, clock: Clock, *, up: bool) -> int:
+    whole, exact = bound.unit == "steps", _exact(bound, clock)
+    if not exact <= _MAX_STEPS:
+        counted = "" if whole else f" is {exact:.10g} steps {by_clock(clock.remembered)}"
+        raise FormulaError(
+            f"a bound of {bound.value:.10g} {bound.unit}{counted}",
+            accepted=f"at most {_MAX_STEPS} steps",
+        )
+    if whole and exact != int(exact):
+        raise FormulaError(f"{bound.value:g} steps", accepted="a whole number of steps")
+    return max(math.ceil(exact - _SLACK) if up else math.floor(exact + _SLACK), 0)
+
+
+def _exact(bound: Bound, clock: Clock) -> float:
+    """Return a bound in steps, before it is rounded."""
+    return bound.value if bound.unit == "steps" else bound.value * _SECONDS[bound.unit] * clock.rate

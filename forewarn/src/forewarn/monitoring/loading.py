@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from forewarn.config.file import MonitorSpec, load_spec
 from forewarn.errors import ModelError
-from forewarn.logic.problems import all_problems
-from forewarn.logic.specification import CompiledSpec, compile_spec
+from forewarn.logic.specification import CompiledSpec, all_problems, compile_spec
 from forewarn.models.counts import CountModel
 from forewarn.models.file import load_model
 from forewarn.monitoring.build import build_monitor, compile_for

@@ -38,7 +38,7 @@ from forewarn.errors import ExpressionError, FieldError, RecordingError
 from forewarn.expressions.functions import CONSTANTS
 from forewarn.expressions.syntax import parse_expression
 from forewarn.learning.observing import check_playable
-from forewarn.logic.lexer import RESERVED
+from forewarn.logic.parser import RESERVED
 from forewarn.messages.definitions import MessageType
 from forewarn.messages.extraction import compile_extractor
 from forewarn.recordings.interface import Recording, TopicInfo

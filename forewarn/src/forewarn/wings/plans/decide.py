@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter1d, minimum_filter1d
 
 from forewarn.logic import syntax
-from forewarn.logic.syntax import Atom, Constant, Formula
-from forewarn.logic.timing import Steps
+from forewarn.logic.syntax import Atom, Constant, Formula, Steps
 
 Positions = NDArray[np.int64]
 

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.logic.syntax import Atom, Interval
-from forewarn.logic.timing import Steps, in_steps
+from forewarn.logic.syntax import Atom, Interval, Steps, in_steps
 from forewarn.signals.steps import Steps as StepClock
 from forewarn.wings.plans.decide import Decision, both, decide, either, never, of_constant, of_truth
 from forewarn.wings.plans.language import (

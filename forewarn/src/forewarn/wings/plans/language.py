@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from forewarn.errors import FormulaError
-from forewarn.logic.lexer import Token, failure, tokenize
-from forewarn.logic.parser import parse_formula
+from forewarn.logic.parser import Token, failure, parse_formula, tokenize
 from forewarn.logic.syntax import Atom, Formula, walk
 from forewarn.wings.plans.world import folded
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
 from forewarn.errors import FormulaError, InputError
-from forewarn.logic.printing import format_formula
+from forewarn.logic.syntax import format_formula
 from forewarn.recordings.traces import open_text
 from forewarn.wings.plans.commands.spec_grade import plain
 from forewarn.wings.plans.fret.explanation import in_words

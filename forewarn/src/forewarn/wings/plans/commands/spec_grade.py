@@ -12,8 +12,7 @@ from forewarn.cli.common import positive_number, top_option
 from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output, json_value
 from forewarn.files.outputs import check_output, write_output
-from forewarn.logic.printing import format_formula
-from forewarn.logic.syntax import depth
+from forewarn.logic.syntax import depth, format_formula
 from forewarn.wings.plans.equivalence.decision import Difference
 from forewarn.wings.plans.grading import (
     ALL_TYPES,

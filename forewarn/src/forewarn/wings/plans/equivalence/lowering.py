@@ -7,8 +7,17 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from forewarn.logic import syntax
-from forewarn.logic.syntax import Atom, Bound, Constant, Formula, Interval, operands
-from forewarn.logic.timing import FOREVER, Steps, in_steps
+from forewarn.logic.syntax import (
+    FOREVER,
+    Atom,
+    Bound,
+    Constant,
+    Formula,
+    Interval,
+    Steps,
+    in_steps,
+    operands,
+)
 from forewarn.signals.steps import Steps as StepClock
 from forewarn.wings.plans.equivalence.nodes import (
     AHEAD,

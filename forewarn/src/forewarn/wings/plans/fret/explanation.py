@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from forewarn.logic.printing import format_formula
+from forewarn.logic.syntax import format_formula
 
 if TYPE_CHECKING:
     from forewarn.logic.syntax import Bound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from forewarn.logic.lexer import failure
+from forewarn.logic.parser import failure
 from forewarn.logic.syntax import UNIT_OF, Bound, Interval
 from forewarn.wings.plans.notations.tokens import Token, ends_early
 

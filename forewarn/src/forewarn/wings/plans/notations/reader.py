@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from forewarn.errors import FormulaError
 from forewarn.logic import syntax
-from forewarn.logic.lexer import failure
+from forewarn.logic.parser import failure
 from forewarn.logic.syntax import Atom, Constant, Formula, Interval, substituted
 from forewarn.wings.plans.notations import bounds
 from forewarn.wings.plans.notations.declare import TEMPLATES, without_templates

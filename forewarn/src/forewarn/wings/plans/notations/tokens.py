@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
-from forewarn.logic.lexer import failure
+from forewarn.logic.parser import failure
 from forewarn.wings.plans.notations.tables import SPELLINGS, UNARY, operator_of
 
 if TYPE_CHECKING:
