@@ -22,9 +22,8 @@ from scipy import sparse
 
 from benchmarks._harness import LEAST, Cell, Table, Target, run, take_turns
 from forewarn.checking.credible import RiskQuery, credible_tables
-from forewarn.checking.labels import ENDED
-from forewarn.checking.numeric import risk_table
-from forewarn.checking.product import product_graph
+from forewarn.checking.interface import ENDED
+from forewarn.checking.numeric import product_graph, risk_table
 from forewarn.logic.automaton import Automaton
 from forewarn.logic.compilation import compile_formula
 from forewarn.logic.parser import parse_formula

@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.special import expit, ndtri
 
 from forewarn.checking.credible import RiskQuery
-from forewarn.checking.labels import label_states
+from forewarn.checking.interface import label_states
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.estimates.problem import Problem

@@ -35,7 +35,7 @@ from small_world import DISTANCE, MONITOR, TYPES, serialized, write_bag, write_w
 from std_msgs.msg import String
 
 from forewarn.cli import main
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 from forewarn_ros.messages import from_time, to_time
 from monitor_node.message_types import message_class
 

@@ -12,7 +12,7 @@ from evaluation.harness.messages import EPOCH_NS, Message
 from evaluation.sumo.messages import publish
 from evaluation.sumo.network import EGO_TYPE, Scenario, Town, build_scenario
 from evaluation.sumo.simulation import STEP, Frame, Observer, RunOptions, simulate
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 
 WARM_UP = 50.0  # s
 RATE = 10.0  # Hz: a frame with objects and lights for each tick of the monitor

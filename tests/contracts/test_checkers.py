@@ -19,8 +19,7 @@ from small_chains import bounded_response
 
 from forewarn.checking import numeric
 from forewarn.checking.credible import RiskQuery, credible_tables
-from forewarn.checking.interface import RiskTable
-from forewarn.checking.labels import ENDED
+from forewarn.checking.interface import ENDED, RiskTable
 from forewarn.checking.sound import sound_table
 from forewarn.errors import CheckingError
 from forewarn.logic.automaton import Automaton

@@ -23,7 +23,7 @@ from std_msgs.msg import String
 
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.registry import open_recording
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 from forewarn.wings.black_box.incident_file import TABLE
 
 pytestmark = pytest.mark.ros

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.recordings.interface import Sample
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 from monitor_node.lockstep import LockStep, timeline
 from monitor_node.pacing import Pacer
 

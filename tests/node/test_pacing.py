@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
 
 from forewarn.signals.clock import NANOSECONDS
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 from forewarn_ros.messages import from_time, to_time
 from monitor_node.inputs import Input
 from monitor_node.pacing import Pacer

@@ -10,7 +10,7 @@ import pytest
 from forewarn_msgs.msg import Intervention, Risk
 from live_ros import Probe, Stepper, of, stepped
 
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 from forewarn_ros.messages import from_time
 
 pytestmark = pytest.mark.ros

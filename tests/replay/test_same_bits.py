@@ -17,7 +17,7 @@ from small_world import TYPES
 from forewarn.recordings.interface import Sample
 from forewarn.recordings.registry import open_recording
 from forewarn.recordings.writing import RecordingWriter
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 
 pytestmark = pytest.mark.ros
 Start = Callable[..., Process]

@@ -17,7 +17,7 @@ from forewarn.errors import ForewarnError, InputError
 from forewarn.recordings.interface import Recording, Sample
 from forewarn.recordings.registry import open_recording
 from forewarn.signals.clock import NANOSECONDS
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 from forewarn_ros.clock import SimulatedTime
 from forewarn_ros.events import owner
 from forewarn_ros.messages import from_time, to_time

@@ -29,8 +29,7 @@ from forewarn.monitoring.session_events import (
 )
 from forewarn.recordings.interface import Sample
 from forewarn.signals.clock import Clock
-from forewarn.signals.clock_kinds import clock_of
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid, clock_of
 from forewarn_ros.process import WAKE
 
 

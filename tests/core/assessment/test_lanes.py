@@ -15,7 +15,7 @@ from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.monitoring.intervention import AdvisorState, advise, answers_of
 from forewarn.monitoring.risk_measure import RiskMeasure
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 from forewarn.states.vocabulary import Observation, Vocabulary
 
 SPEC = parse_spec(

@@ -11,7 +11,7 @@ from scipy import sparse
 from small_chains import given_chain
 
 from forewarn.checking.credible import PosteriorSampler, RiskQuery, credible_tables
-from forewarn.checking.labels import ENDED
+from forewarn.checking.interface import ENDED
 from forewarn.checking.numeric import point_values, risk_table
 from forewarn.logic.automaton import Automaton
 from forewarn.models.counts import CountModel, Smoothing

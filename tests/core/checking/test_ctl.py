@@ -10,7 +10,7 @@ from scipy import sparse
 
 from forewarn.checking.ctl import CtlFormula, evaluate, names_in, parse
 from forewarn.errors import CheckingError
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 
 N = 4
 

@@ -14,7 +14,7 @@ from small_chains import given_chain
 
 from forewarn.checking import explanation
 from forewarn.checking.explanation import likely_ways, predicate_effects
-from forewarn.checking.labels import ENDED
+from forewarn.checking.interface import ENDED
 from forewarn.checking.numeric import risk_table
 from forewarn.logic.automaton import Automaton
 from forewarn.models.chain import Chain

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from forewarn.checking.graph import backward_reachable, certain, closed_classes
+from forewarn.checking.reachability import backward_reachable, certain, closed_classes
 
 N = 6
 

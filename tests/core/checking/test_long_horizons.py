@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 from small_chains import given_chain
 
-from forewarn.checking.labels import ENDED
-from forewarn.checking.numeric import risk_table
-from forewarn.checking.product import (
+from forewarn.checking.explanation import expected_steps
+from forewarn.checking.interface import ENDED
+from forewarn.checking.numeric import (
     LONG,
     backward_induction,
-    bounded,
+    bounded_on_product,
     first_violations,
     geometric_sums,
+    risk_table,
 )
-from forewarn.checking.times import expected_steps
 from forewarn.logic.automaton import Automaton
 from forewarn.logic.compilation import compile_formula
 from forewarn.logic.parser import parse_formula
@@ -95,7 +95,7 @@ def test_long_horizons_equal_powers_of_the_product(
     chain = random_chain(n + terminals, successors, terminals, leave * terminals, seed)
     classes = classes_of(automaton, chain)
     horizon = min(horizon, 3000 if n > 4 else horizon)
-    found = bounded(chain, automaton, classes, horizon)
+    found = bounded_on_product(chain, automaton, classes, horizon)
     assert found == pytest.approx(
         by_powers(chain, automaton, classes, horizon), rel=1e-8, abs=1e-14
     )
@@ -120,8 +120,10 @@ def test_chains_side_by_side_have_ratios_of_their_own(random_chain: MakeChain) -
     matrix = sparse.block_diag([chain.sparse for chain in chains], format="csr").toarray()
     side_by_side = given_chain(matrix, np.concatenate([chain.absorbing for chain in chains]))
     classes = [classes_of(automaton, chain) for chain in chains]
-    found = bounded(side_by_side, automaton, np.concatenate(classes), 5000, blocks=4)
-    alone = [bounded(c, automaton, k, 5000) for c, k in zip(chains, classes, strict=True)]
+    found = bounded_on_product(side_by_side, automaton, np.concatenate(classes), 5000, blocks=4)
+    alone = [
+        bounded_on_product(c, automaton, k, 5000) for c, k in zip(chains, classes, strict=True)
+    ]
     assert found == pytest.approx(np.concatenate(alone), rel=1e-9)
 
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 from small_chains import given_chain
 
-from forewarn.checking.labels import ENDED, label_states
+from forewarn.checking.interface import ENDED, label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.errors import CheckingError
 from forewarn.logic.automaton import Automaton

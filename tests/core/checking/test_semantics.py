@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from forewarn.checking.labels import label_states
+from forewarn.checking.interface import label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.logic.compilation import compile_formula
 from forewarn.logic.parser import parse_formula

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from small_chains import given_chain
 
-from forewarn.checking.labels import ENDED
+from forewarn.checking.interface import ENDED
 from forewarn.checking.numeric import risk_table
 from forewarn.checking.sensitivity import (
     estimator_sensitivity,

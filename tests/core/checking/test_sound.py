@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize, sparse, stats
 from small_chains import given_chain
 
-from forewarn.checking.labels import ENDED, label_states
+from forewarn.checking.interface import ENDED, label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.checking.sound import (
     Intervals,

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from small_chains import given_chain
 
-from forewarn.checking.labels import ENDED
-from forewarn.checking.product import backward_induction
-from forewarn.checking.times import expected_steps
+from forewarn.checking.explanation import expected_steps
+from forewarn.checking.interface import ENDED
+from forewarn.checking.numeric import backward_induction
 from forewarn.logic.automaton import Automaton
 from forewarn.models.chain import Chain
 

@@ -20,8 +20,7 @@ from sklearn.linear_model import LogisticRegression
 
 from forewarn.assessment.outcome_counts import watch_for
 from forewarn.checking.credible import RiskQuery
-from forewarn.checking.interface import RiskTable
-from forewarn.checking.labels import label_states
+from forewarn.checking.interface import RiskTable, label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document

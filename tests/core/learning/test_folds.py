@@ -15,7 +15,7 @@ from walks import FORBIDS_A_CRASH, walk
 
 from forewarn.assessment.outcome_counts import watch_for
 from forewarn.checking.credible import RiskQuery
-from forewarn.checking.labels import label_states
+from forewarn.checking.interface import label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.cli import main
 from forewarn.cli.train_test_separation import identified

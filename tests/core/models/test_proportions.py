@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from forewarn.models.proportions import clopper_pearson
+from forewarn.models.estimation import clopper_pearson
 
 
 @given(st.integers(0, 300), st.integers(0, 300), st.sampled_from([1e-6, 0.01, 0.025, 0.2]))

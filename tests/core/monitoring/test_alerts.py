@@ -19,7 +19,7 @@ from forewarn.models.file import load_model
 from forewarn.monitoring.alerts import Alert, Alerts, parse_kept
 from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.session_events import Mute, Release
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 
 CLOCK = Grid(10.0)
 TICK = 17_000_000_000

@@ -34,7 +34,7 @@ from forewarn.monitoring.policy import (
 )
 from forewarn.monitoring.risk_measure import RiskMeasure
 from forewarn.monitoring.risk_rows import RiskRow
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 
 RULES = Rules(
     0.3, 0.6, 0.2, enter=2, exit=3, hold=5, out_of_model=Level.ACT, out_of_model_timeout=4

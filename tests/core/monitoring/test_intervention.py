@@ -8,7 +8,7 @@ from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.intervention import AdvisorState, advise, answers_of
 from forewarn.monitoring.risk_measure import RiskMeasure
 from forewarn.monitoring.risk_rows import RiskRow
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 
 GRID = Grid(10.0)
 BLANK = RiskRow(

@@ -19,7 +19,7 @@ from forewarn.monitoring.policy import (
     decide,
     waits,
 )
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 
 RULES = Rules(
     0.3, 0.6, 0.2, enter=2, exit=3, hold=5, out_of_model=Level.ACT, out_of_model_timeout=4

@@ -7,7 +7,7 @@ from forewarn.config.yaml_text import parse_document
 from forewarn.learning.counting import TransitionCounter, build_model
 from forewarn.monitoring.build import build_monitor, compile_spec
 from forewarn.monitoring.reasons import explain_risk, in_words
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 
 TEXT = """
 rate: 10

@@ -6,7 +6,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 
 RATES = st.sampled_from([1.0, 3.0, 7.3, 10.0, 29.97, 50.0, 100.0, 0.1, 1000.0])
 TICKS = st.integers(-(10**12), 10**13)

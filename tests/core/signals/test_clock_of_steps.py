@@ -8,11 +8,9 @@ import pytest
 
 from forewarn.errors import RecordingError
 from forewarn.signals.clock import Clock
-from forewarn.signals.clock_kinds import by_clock, clock_of
+from forewarn.signals.clock_kinds import Grid, Steps, by_clock, clock_of
 from forewarn.signals.feed import Feed
 from forewarn.signals.sources import SourceSignal
-from forewarn.signals.steps import Steps
-from forewarn.signals.ticks import Grid
 
 STEP = 1_000_000_000
 

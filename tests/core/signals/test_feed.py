@@ -16,12 +16,11 @@ from forewarn.expressions.values import Record
 from forewarn.messages.definitions import message_type
 from forewarn.messages.foreign import ForeignType
 from forewarn.messages.schema import Primitive, Struct
+from forewarn.signals.clock_kinds import Grid, Steps
 from forewarn.signals.feed import Feed
 from forewarn.signals.snapshots import Aged, Snapshot, StaleSignal, singly
 from forewarn.signals.sources import SourceSignal, snapshot_of
 from forewarn.signals.stamps import stamp_reader
-from forewarn.signals.steps import Steps
-from forewarn.signals.ticks import Grid
 
 TICK = 100_000_000  # 10 Hz
 FLOAT = message_type("demo_msgs/msg/Number", "float64 data\n", "ros2msg")

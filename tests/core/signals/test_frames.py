@@ -13,9 +13,9 @@ from forewarn.config.signals import FrameSpec
 from forewarn.errors import FieldError
 from forewarn.expressions.syntax import parse_expression
 from forewarn.messages.definitions import installed_message_type
+from forewarn.signals.clock_kinds import Grid
 from forewarn.signals.feed import Feed
 from forewarn.signals.sources import SourceSignal
-from forewarn.signals.ticks import Grid
 
 STORE = get_typestore(Stores.ROS2_HUMBLE)
 TYPE = "tf2_msgs/msg/TFMessage"

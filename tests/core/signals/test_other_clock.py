@@ -25,7 +25,7 @@ from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.verdict import Verdict
 from forewarn.recordings.registry import open_recording
-from forewarn.signals.steps import StepMoments, Steps
+from forewarn.signals.clock_kinds import StepMoments, Steps
 
 TEXT = """
 version: 1

@@ -18,10 +18,10 @@ from forewarn.errors import ConfigErrors, FieldError
 from forewarn.expressions.syntax import parse_expression
 from forewarn.logic.specification import compile_spec
 from forewarn.messages.definitions import message_type
+from forewarn.signals.clock_kinds import Grid
 from forewarn.signals.feed import Feed
 from forewarn.signals.snapshots import singly
 from forewarn.signals.sources import SourceSignal
-from forewarn.signals.ticks import Grid
 
 TICK = 100_000_000  # 10 Hz
 FLOAT = message_type("demo_msgs/msg/Number", "float64 data\n", "ros2msg")

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from small_chains import bounded_response
 
-from forewarn.checking.labels import ENDED
+from forewarn.checking.interface import ENDED
 from forewarn.checking.numeric import risk_table
 from forewarn.logic.automaton import Automaton
 from forewarn.models.chain import Chain

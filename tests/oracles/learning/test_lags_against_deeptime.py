@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from forewarn.assessment.outcome_counts import LAGS, watch_for
 from forewarn.checking.credible import RiskQuery
-from forewarn.checking.labels import label_states
+from forewarn.checking.interface import label_states
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.learning.estimates.crossing import cross

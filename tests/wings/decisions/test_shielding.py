@@ -22,7 +22,7 @@ from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.carried import tables_of, with_tables
 from forewarn.monitoring.intervention import Intervention
 from forewarn.monitoring.live_session import LiveSession
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 from forewarn.wings.decisions.model_process import process_of_model
 from forewarn.wings.decisions.shield import ShieldTable, shield_table
 from forewarn.wings.decisions.shielding import advise_action

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from forewarn.logic import syntax
 from forewarn.logic.parser import parse_formula
 from forewarn.logic.syntax import Atom, Constant, Formula, Steps, in_steps
-from forewarn.signals.steps import Steps as StepClock
+from forewarn.signals.clock_kinds import Steps as StepClock
 from forewarn.wings.plans.decide import decide, of_truth
 
 CLOCK = StepClock()

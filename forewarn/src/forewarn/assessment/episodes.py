@@ -22,7 +22,7 @@ from forewarn.assessment.history import Track
 from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.breach import Broken
 from forewarn.monitoring.verdict import PropertyStatus
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

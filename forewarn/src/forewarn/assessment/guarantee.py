@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from forewarn.models.proportions import clopper_pearson
+from forewarn.models.estimation import clopper_pearson
 
 Floats = NDArray[np.float64]
 MAX_TRIALS = 10_000_000

@@ -15,7 +15,7 @@ from forewarn.config.file import MonitorSpec
 from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.intervention import answers_of
 from forewarn.monitoring.policy import Level
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 from forewarn.states.interface import Observed, StateSpace, is_terminal
 
 OFF, UNKNOWN, ON, TERMINAL = range(4)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.checking.labels import label_states
+from forewarn.checking.interface import label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.learning.counting import Counts, TransitionCounter, build_model
 from forewarn.learning.thresholds import written

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from forewarn.checking.labels import label_states
+from forewarn.checking.interface import label_states
 from forewarn.checking.sensitivity import EstimatorRisk, estimator_sensitivity, reach_sensitivity
 from forewarn.errors import plural
 from forewarn.learning.coverage import DELTA, EPSILON, Coverage, coverage

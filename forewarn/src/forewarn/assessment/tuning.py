@@ -27,7 +27,7 @@ from forewarn.assessment.guarantee import (
 from forewarn.assessment.tradeoff import Point, detections, middle_of_best, trade_off
 from forewarn.config.sections import PropertySpec, Thresholds
 from forewarn.signals.clock import Clock
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]

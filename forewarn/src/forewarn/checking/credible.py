@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from forewarn.checking.labels import ENDED
+from forewarn.checking.interface import ENDED
 from forewarn.checking.numeric import mark_unseen, point_values, risk_table
 from forewarn.checking.response.operators import TRIGGER, is_countdown
 from forewarn.errors import CheckingError

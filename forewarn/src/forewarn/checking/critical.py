@@ -11,9 +11,8 @@ from annotated_types import Ge
 from numpy.typing import NDArray
 from scipy import optimize, sparse
 
-from forewarn.checking.graph import backward_reachable
 from forewarn.checking.probable_paths import distances, probable_paths
-from forewarn.checking.reachability import reach
+from forewarn.checking.reachability import backward_reachable, reach
 from forewarn.errors import CheckingError
 
 if TYPE_CHECKING:

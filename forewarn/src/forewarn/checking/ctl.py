@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from forewarn.checking.graph import backward_reachable
+from forewarn.checking.reachability import backward_reachable
 from forewarn.errors import CheckingError, FormulaError
 from forewarn.logic.syntax import FOREVER, UNITS, Bound, Interval, Steps, in_steps
-from forewarn.signals.steps import Steps as StepClock
+from forewarn.signals.clock_kinds import Steps as StepClock
 
 if TYPE_CHECKING:
     from forewarn.signals.clock import Clock

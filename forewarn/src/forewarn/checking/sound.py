@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from scipy import sparse, special
 from scipy.sparse import linalg
 
-from forewarn.checking.graph import backward_reachable
-from forewarn.checking.labels import ENDED
-from forewarn.checking.numeric import mark_unseen, risk_table
-from forewarn.checking.product import entered_states
+from forewarn.checking.interface import ENDED
+from forewarn.checking.numeric import entered_states, mark_unseen, risk_table
+from forewarn.checking.reachability import backward_reachable
 from forewarn.errors import CheckingError
-from forewarn.models.estimation import estimate_chain
-from forewarn.models.proportions import clopper_pearson
+from forewarn.models.estimation import clopper_pearson, estimate_chain
 
 if TYPE_CHECKING:
     from forewarn.checking.interface import RiskTable

@@ -1,17 +1,20 @@
-"""From counts to a chain: maximum likelihood and smoothing over valid transitions."""
+"""From counts to probabilities: a chain, smoothed over valid transitions, and exact bounds."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import sparse, special
 
 from forewarn.errors import ModelError
 from forewarn.models.chain import Chain
 from forewarn.models.counts import CountModel, Smoothing
 from forewarn.models.process import DecisionProcess, count_actions, process_of
+
+if TYPE_CHECKING:
+    from forewarn.models.chain import Floats
 
 MAX_PRIOR = 20_000_000
 
@@ -178,3 +181,26 @@ def missing_weights(model: CountModel) -> NDArray[np.float64]:
     share = (int((ways == 1).sum()) + 1.0) / (len(data) + 1.0)
     once = np.bincount(row[arrives & (data == 1)], minlength=model.size)
     return np.where(model.terminal, 0.0, min(share, 1.0) * (1.0 + once))
+
+
+def clopper_pearson(seen: Any, trials: Any, tail: Any) -> tuple[Floats, Floats]:
+    """Return the exact bounds of proportions (Clopper and Pearson, 1934).
+
+    Parameters
+    ----------
+    seen, trials : array_like of int
+        How many of how many, ``0 <= seen <= trials``.
+    tail : array_like of float
+        Probability with which each of the two bounds may fail.
+
+    Returns
+    -------
+    lower, upper : ndarray
+        0 and 1 of no trials.
+    """
+    k, n = (np.asarray(part, dtype=np.float64) for part in np.broadcast_arrays(seen, trials))
+    none, full = k <= 0, k >= n
+    lower = np.where(none, 0.0, special.betaincinv(np.where(none, 1.0, k), n - k + 1.0, tail))
+    missed = np.where(full, 1.0, n - k)
+    upper = np.where(full, 1.0, special.betaincinv(k + 1.0, missed, 1.0 - tail))
+    return lower, upper

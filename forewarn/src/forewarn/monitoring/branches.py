@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.checking.labels import ENDED, label_states
+from forewarn.checking.interface import ENDED, label_states
 from forewarn.monitoring.verdict import PropertyStatus
 from forewarn.states.interface import StateSpace, terminal_code, terminal_index
 

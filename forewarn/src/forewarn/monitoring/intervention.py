@@ -14,7 +14,7 @@ from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_measure import RiskMeasure
 from forewarn.monitoring.risk_rows import RiskRow, compared, never_seen
 from forewarn.signals.clock import Clock, within
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
 
 if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec

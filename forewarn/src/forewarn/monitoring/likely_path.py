@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.checking.labels import ENDED
-from forewarn.checking.times import expected_steps
+from forewarn.checking.explanation import expected_steps
+from forewarn.checking.interface import ENDED
 
 if TYPE_CHECKING:
     from forewarn.checking.interface import RiskTable

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from forewarn.checking.credible import RiskQuery, credible_tables
-from forewarn.checking.labels import label_states
+from forewarn.checking.interface import label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.checking.sound import sound_table
 from forewarn.config.sections import BoundsSpec

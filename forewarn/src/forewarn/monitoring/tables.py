@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.checking.labels import ENDED, letter_class
+from forewarn.checking.interface import ENDED, letter_class
 from forewarn.monitoring.branches import LiveAutomaton, Step, advance
 from forewarn.monitoring.risk_measure import BY_KEY, RiskMeasure
 from forewarn.monitoring.scored import Scored, fields_of, view_of

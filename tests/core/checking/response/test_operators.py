@@ -10,11 +10,10 @@ import pytest
 from numpy.typing import NDArray
 from small_chains import given_chain
 
-from forewarn.checking import product as general
-from forewarn.checking import restriction as operators
-from forewarn.checking.labels import ENDED
-from forewarn.checking.numeric import risk_table
+from forewarn.checking.interface import ENDED
+from forewarn.checking.numeric import bounded_on_product, risk_table
 from forewarn.checking.response import bounded as passage
+from forewarn.checking.response import operators
 from forewarn.checking.response import unbounded as idle
 from forewarn.checking.response.operators import countdown, is_countdown
 from forewarn.errors import CheckingError
@@ -46,13 +45,12 @@ def test_within_a_horizon_it_equals_backward_induction(
     if not dense:
         monkeypatch.setattr(operators, "DENSE_SIZE", 0)
         monkeypatch.setattr(operators, "DENSE_SHARE", 2.0)
-        monkeypatch.setattr("forewarn.checking.response.operators.DENSE_SIZE", 0)
     chain = random_chain(20, 4, terminals, 0.01, bound)
     classes = some_classes(chain)
     automaton = response(bound)
     counting, slow = countdown(chain, classes, bound), replace(automaton, countdown=None)
     for horizon in (0, 3, 5, 6, 11, 12, 13, 30, 300, 3000):
-        plain = general.bounded(chain, slow, classes, horizon)
+        plain = bounded_on_product(chain, slow, classes, horizon)
         fast = passage.bounded(counting, horizon)
         np.testing.assert_allclose(fast, plain, rtol=1e-9, atol=1e-13, err_msg=f"{horizon}")
 
@@ -74,7 +72,7 @@ def test_slow_chains_are_exact_without_the_geometric_rest(response: Response) ->
     matrix[0, :2] = 0.9, 0.1
     chain = given_chain(matrix)
     classes = np.array([1, 0, 1, 2])
-    plain = general.bounded(chain, replace(response(2), countdown=None), classes, 400)
+    plain = bounded_on_product(chain, replace(response(2), countdown=None), classes, 400)
     fast = passage.bounded(countdown(chain, classes, 2), 400)
     np.testing.assert_allclose(fast, plain, rtol=1e-9, atol=1e-13)
 

@@ -13,14 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from forewarn.checking.graph import Certain, certain
-from forewarn.checking.krylov import gmres, norm
-from forewarn.checking.reachability import solve_dense
+from forewarn.checking.reachability import Certain, certain, gmres, norm, solve_dense
 from forewarn.checking.response.operators import Countdown, as_table, waiting_powers
 from forewarn.errors import CheckingError
 
 if TYPE_CHECKING:
-    from forewarn.checking.restriction import Mask
+    from forewarn.checking.response.operators import Mask
     from forewarn.models.chain import Floats
 
 DENSE_STATES = 256

@@ -26,8 +26,7 @@ from forewarn.cli.init.naming import is_place
 from forewarn.cli.init.scanning import Statistics
 from forewarn.errors import plural
 from forewarn.reports.figures import rounded
-from forewarn.signals.steps import Steps
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid, Steps
 
 _PLAIN = re.compile(r"[A-Za-z_/][\w./]*\Z")
 _NOT_PLAIN = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from forewarn.checking.credible import RiskQuery
-from forewarn.checking.numeric import risk_table
-from forewarn.checking.product import backward_induction
+from forewarn.checking.numeric import backward_induction, risk_table
 from forewarn.models.chain import Chain
 from forewarn.models.counts import CountModel
 from forewarn.models.estimation import estimate_chain

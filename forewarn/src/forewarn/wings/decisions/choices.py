@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from forewarn.checking.graph import Certain
+from forewarn.checking.reachability import Certain
 
 if TYPE_CHECKING:
     from forewarn.models.process import DecisionProcess, Mask

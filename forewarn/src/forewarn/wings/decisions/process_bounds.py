@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from scipy import sparse
 
-from forewarn.checking.graph import backward_reachable
-from forewarn.checking.krylov import gmres
+from forewarn.checking.reachability import backward_reachable, gmres
 from forewarn.checking.sound import CONFIDENCE, Intervals, row_intervals
 from forewarn.errors import CheckingError
 from forewarn.models.process import ActionCounts, DecisionProcess, Mask, process_of

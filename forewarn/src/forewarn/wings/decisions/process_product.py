@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from forewarn.checking.interface import ProcessRisk
-from forewarn.checking.labels import ENDED, label_states
-from forewarn.checking.product import entered_states
+from forewarn.checking.interface import ENDED, ProcessRisk, label_states
+from forewarn.checking.numeric import entered_states
 from forewarn.checking.sound import Intervals
 from forewarn.models.process import ActionCounts, DecisionProcess, Mask
 from forewarn.wings.decisions.process_bounds import BoundedValues, Choosing, CountedProcess, Query

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from forewarn.checking import ctl
-from forewarn.checking.labels import where_holds
+from forewarn.checking.interface import where_holds
 from forewarn.checking.sound import CONFIDENCE
 from forewarn.errors import CheckingError
 from forewarn.models.estimation import smoothed_process

@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from forewarn.checking import ctl
-from forewarn.checking.interface import RiskTable
-from forewarn.checking.labels import where_holds
-from forewarn.checking.numeric import check_arguments, mark_unseen
-from forewarn.checking.product import product_graph
+from forewarn.checking.interface import RiskTable, where_holds
+from forewarn.checking.numeric import check_arguments, mark_unseen, product_graph
 from forewarn.wings.decisions.storm_api import Mask, Storm, Values
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.logic.syntax import Atom, Interval, Steps, in_steps
-from forewarn.signals.steps import Steps as StepClock
+from forewarn.signals.clock_kinds import Steps as StepClock
 from forewarn.wings.plans.decide import Decision, both, decide, either, never, of_constant, of_truth
 from forewarn.wings.plans.language import (
     Comparison,

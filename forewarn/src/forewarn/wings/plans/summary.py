@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from forewarn.models.proportions import clopper_pearson
+from forewarn.models.estimation import clopper_pearson
 from forewarn.wings.plans.world import Scalar
 
 GROUPS = ("prompt", "model")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from forewarn.checking.labels import ENDED, label_states
+from forewarn.checking.interface import ENDED, label_states
 from forewarn.errors import ConfigError, RecordingError
 from forewarn.learning.observing import observe
 from forewarn.logic.automaton import Automaton, restart_state

@@ -17,7 +17,7 @@ from forewarn.errors import RecordingError, plural
 from forewarn.files.inputs import open_plain
 from forewarn.learning.observing import observe
 from forewarn.logic.specification import CompiledSpec
-from forewarn.models.proportions import clopper_pearson
+from forewarn.models.estimation import clopper_pearson
 from forewarn.recordings.groups import Grouping
 from forewarn.recordings.registry import open_recording
 from forewarn.recordings.runs import MARK

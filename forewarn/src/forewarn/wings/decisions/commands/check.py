@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.checking.ctl import is_ctl
-from forewarn.checking.labels import ENDED, label_states
+from forewarn.checking.interface import ENDED, label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.checking.sound import CONFIDENCE
 from forewarn.cli.common import (

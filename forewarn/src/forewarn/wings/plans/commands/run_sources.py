@@ -19,7 +19,7 @@ from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.groups import on_one_line
 from forewarn.recordings.registry import open_recording
 from forewarn.signals.clock import Clock
-from forewarn.signals.steps import Steps as StepClock
+from forewarn.signals.clock_kinds import Steps as StepClock
 from forewarn.states.interface import is_terminal
 from forewarn.wings.plans.actions import load_actions
 from forewarn.wings.plans.computation_tree import Indices

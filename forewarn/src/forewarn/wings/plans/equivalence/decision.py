@@ -10,8 +10,8 @@ from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from forewarn.signals.steps import Steps as StepClock
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
+from forewarn.signals.clock_kinds import Steps as StepClock
 from forewarn.wings.plans.equivalence.emptiness import satisfying_trace
 from forewarn.wings.plans.equivalence.lowering import lower
 from forewarn.wings.plans.equivalence.nodes import AND, LtlArena, TooLarge

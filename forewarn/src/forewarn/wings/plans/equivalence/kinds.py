@@ -6,8 +6,8 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from forewarn.errors import FormulaError
-from forewarn.signals.steps import Steps as StepClock
-from forewarn.signals.ticks import Grid
+from forewarn.signals.clock_kinds import Grid
+from forewarn.signals.clock_kinds import Steps as StepClock
 from forewarn.wings.plans.equivalence.lowering import lower
 from forewarn.wings.plans.equivalence.nodes import (
     AHEAD,

@@ -18,7 +18,7 @@ from forewarn.logic.syntax import (
     in_steps,
     operands,
 )
-from forewarn.signals.steps import Steps as StepClock
+from forewarn.signals.clock_kinds import Steps as StepClock
 from forewarn.wings.plans.equivalence.nodes import (
     AHEAD,
     AND,
