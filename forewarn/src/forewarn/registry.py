@@ -107,6 +107,7 @@ WINGS = MappingProxyType(
             "runs that are unlike normal ones",
             commands=("anomalies",),
             sections={"anomaly": "section:AnomalySpec"},
+            model_sections={"normal_moments": "normal_file:SECTION"},
             report="report_section:report_parts",
         ),
     }
@@ -204,6 +205,15 @@ def report_sections(spec: Any) -> Iterator[Any]:
 def _attribute(wing: str, place: str, asked: str) -> Any:
     module, _, name = place.partition(":")
     return getattr(part(wing, module, asked), name)
+
+
+def has(wing: str) -> bool:
+    """Tell whether a wing is installed."""
+    try:
+        import_module(f"{PACKAGE}.{wing}")
+    except ModuleNotFoundError:
+        return False
+    return True
 
 
 def part(wing: str, module: str, asked: str) -> ModuleType:

@@ -262,7 +262,7 @@ def test_without_the_section_nothing_is_said():
 @pytest.mark.parametrize(
     ("section", "key"),
     [
-        ("{}", "anomaly.file"),
+        ("{file: ''}", "anomaly.file"),
         ("{file: a.json, alpha: 0.7}", "anomaly.alpha"),
         ("{file: a.json, test: quantile}", "anomaly.test"),
         ("{file: a.json, run: 0}", "anomaly.run"),

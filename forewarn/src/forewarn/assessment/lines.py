@@ -37,17 +37,17 @@ def verdict_record(verdict: Verdict, vocabulary: StateSpace) -> dict[str, Any]:
         "failures": [
             {"where": failure.where, "reason": failure.reason} for failure in verdict.failures
         ],
-        **_anomaly_record(verdict.anomaly),
+        **({} if verdict.anomaly is None else {"anomaly": anomaly_record(verdict.anomaly)}),
     }
 
 
-def _anomaly_record(row: AnomalyRow | None) -> dict[str, Any]:
-    if row is None:
-        return {}
+def anomaly_record(row: AnomalyRow) -> dict[str, Any]:
+    """Return what is said of the present run as plain values; NaN is None."""
     steps = {"step": row.step, "worst": row.worst}
     plain = {**row._asdict(), **{name: step._asdict() for name, step in steps.items()}}
     plain["verdict"] = RunVerdict(row.verdict).name
-    return {"anomaly": _without_nan(plain)}
+    found: dict[str, Any] = _without_nan(plain)
+    return found
 
 
 def _without_nan(value: Any) -> Any:

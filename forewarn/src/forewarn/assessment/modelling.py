@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,14 @@ from forewarn.models.file import merge_models
 from forewarn.models.run_ends import RunEnd, judge_ends
 from forewarn.monitoring.build import compile_for, with_estimates
 from forewarn.recordings.groups import Grouping
-from forewarn.registry import part
+from forewarn.registry import has, part
 from forewarn.signals.clock import horizon_ticks
 from forewarn.states import learned_signal
 
+MANY_NORMAL = 10
+"""Recordings without a violation, and none with one, from which on normal runs are learned."""
+NORMAL = "normal_moments"
+"""Key of the model file where the wing anomalies keeps them."""
 FALSE_DISCOVERY_RATE = 0.05
 """Share of the states that are named because groups differ there, and where they do not."""
 
@@ -67,6 +71,11 @@ class LearnedModel:
     warnings: tuple[str, ...]
     groups: Any | None = None
 
+    @property
+    def normal(self) -> Any | None:
+        """What the wing anomalies learned of normal runs; None if nothing."""
+        return next(iter(self.model.sections.get(NORMAL, ())), None)
+
 
 def learn_model(
     compiled: CompiledSpec,
@@ -79,6 +88,7 @@ def learn_model(
     until: Requirement | None = None,
     grouping: Grouping | None = None,
     level: float = FALSE_DISCOVERY_RATE,
+    normal: bool = False,
     bars: Bars = unseen,
 ) -> LearnedModel:
     """Learn a model, and one for each group of recordings if they are grouped.
@@ -104,6 +114,9 @@ def learn_model(
         Tells the group of each recording.
     level : float
         False discovery rate of what differs between groups.
+    normal : bool
+        Keep moments of normal runs in the model, if the monitor file asks for it or no recording
+        has a violation. Recordings are then read once more.
     bars : callable
         Shows how far the work is.
 
@@ -137,6 +150,17 @@ def learn_model(
     _check_counted(counted, compiled, recordings[0])
     model = merge_models([counted.model, *others]) if others else counted.model
     model, groups = _estimated(compiled, model, counted, level, bars)
+    if normal and (safe := _normal(compiled, counted, added=bool(others))) is not None:
+        with bars(f"reading {plural(len(recordings), 'recording')} for normal moments") as tell:
+            found = part("anomalies", "normal_fit", "learning what is normal").learn_normal(
+                compiled,
+                recordings,
+                safe,
+                executor=executor,
+                progress=overall(recordings, tell),
+                allow_missing=allow_missing,
+            )
+        model = replace(model, sections={**model.sections, NORMAL: (found,)})
     notes += _together(counted, compiled.spec)
     warnings = (
         *filter(None, [copies.remark()]),
@@ -159,6 +183,21 @@ def notes_of_ends(
         ends = judge_ends(runs, horizon_ticks(clock, section.horizon))
         notes += ends_remark(spec, clock, name, automaton, ends)
     return notes
+
+
+def _normal(compiled: CompiledSpec, counted: Learned, *, added: bool) -> frozenset[str] | None:
+    """Return the digests of the recordings without a violation; None if nothing is learned."""
+    section = compiled.spec.anomaly
+    safe = frozenset(
+        report.provenance.digest
+        for report in counted.reports
+        if report.watched is not None
+        and not any(end.violations for ends in report.watched.ends.values() for end in ends)
+    )
+    if section is not None:
+        return None if section.file else safe
+    alone = not added and len(safe) == len(counted.reports)
+    return safe if alone and len(safe) >= MANY_NORMAL and has("anomalies") else None
 
 
 def _estimated(

@@ -20,6 +20,7 @@ from forewarn.assessment.progress import Bars, overall, unseen
 from forewarn.assessment.published import Published, find_published
 from forewarn.assessment.reliability import Predictions, predictions
 from forewarn.assessment.signal_values import SignalLog, SignalSeries
+from forewarn.assessment.watched_runs import WatchedRun, watch
 from forewarn.errors import RecordingError, located
 from forewarn.learning.executors import Executor, Here
 from forewarn.learning.observing import check_playable, digests_alike, wanted_types
@@ -65,6 +66,8 @@ class RecordedRun:
         What was worked around.
     published : Published or None
         The verdicts of a live monitor in this recording; looked for if signals were asked for.
+    watched : tuple of WatchedRun
+        The runs in it as they were watched for anomalies, if they were.
     """
 
     path: Path
@@ -80,6 +83,7 @@ class RecordedRun:
     out_of_order: int
     notes: tuple[str, ...]
     published: Published | None = None
+    watched: tuple[WatchedRun, ...] = ()
 
     @property
     def name(self) -> str:
@@ -132,9 +136,12 @@ def replay(
     log = SignalLog(monitor.abstraction.signals) if how.keep_signals else None
     history = History(monitor)
     states = StateLog(monitor.abstraction.vocabulary)
+    watched = list[WatchedRun]()
     first = session.feed.moments.following(recording.start_ns)
     for verdict in verdicts_of(session, recording, types.keys(), progress):
         history.add(verdict)
+        if verdict.anomaly is not None:
+            watch(watched, verdict.anomaly)
         states.add(verdict.observation, verdict.repeats + 1)
         if log is not None:
             log.add(verdict.values, verdict.repeats + 1)
@@ -158,6 +165,7 @@ def replay(
         out_of_order=counters.out_of_order,
         notes=_notes(session, recording, how.learned_from),
         published=live,
+        watched=tuple(watched),
     )
 
 

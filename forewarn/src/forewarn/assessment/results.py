@@ -18,6 +18,7 @@ from forewarn.assessment.published import Published
 from forewarn.assessment.ranking import precision_recall
 from forewarn.assessment.reliability import Calibration, calibrate, pool
 from forewarn.assessment.replay import RecordedRun
+from forewarn.assessment.watched_runs import run_record
 from forewarn.errors import plural
 from forewarn.models.run_ends import RunEnds
 from forewarn.monitoring.step import Monitor
@@ -187,6 +188,7 @@ def result(monitor: Monitor, runs: Sequence[RecordedRun]) -> dict[str, Any]:
                 "unknown_ticks": run.history.unknown,
                 "events": _event_records(monitor, run),
                 "remarks": remarks(run),
+                **({"runs": [run_record(one) for one in run.watched]} if run.watched else {}),
             }
             for run in runs
         ],

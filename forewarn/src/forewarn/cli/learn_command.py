@@ -68,9 +68,11 @@ DESCRIPTION = """\
 Learn a model: count the transitions between the states of consecutive ticks of recordings. What
 it foresees, `replay` of other recordings tells; what a guarantee would take, --assess. With
 --epsilon or --delta, no more recordings are read once they give it. Learned scores are fitted
-first, by scikit-learn. With --calibrate, risks are then mapped to the frequencies that other
-recordings show. With --group-by, each group has a model of its own as well, which borrows from
-the others as much as predicts best; states in which groups differ are named."""
+first, by scikit-learn. From recordings without any violation, ten or more, the model also keeps
+what normal moments look like; they are read twice. With --calibrate, risks are then mapped to the
+frequencies that other recordings show. With --group-by, each group has a model of its own as
+well, which borrows from the others as much as predicts best; states in which groups differ are
+named."""
 
 EPILOG = """\
 exit codes: 0 a model was written, 2 wrong usage or input.
@@ -136,6 +138,7 @@ def _learn(options: Options, output: Output) -> int:
         allow_missing=options.allow_missing,
         until=requirement if _asked(options) else None,
         grouping=grouping,
+        normal=True,
         bars=output.progress,
     )
     _remark(learned, options, others, output)
@@ -155,6 +158,9 @@ def _learn(options: Options, output: Output) -> int:
     if learned.scored:
         noun = learned.compiled.abstraction.clock.noun
         learned_signal.wing("output").print_scores(learned.scored, noun, output)
+    if learned.normal is not None:
+        asked = learned.compiled.spec.anomaly is not None
+        _normal_output().print_normal(learned.normal, asked=asked, output=output)
     _report(learned, model, requirement, options, output, fitted, readers.record())
     return 0
 
@@ -252,6 +258,7 @@ def _report(
             "learned_score": {fit.name: fit.facts for fit in model.learned_score}
             | {one.fit.name: one.fit.facts | one.facts for one in learned.scored},
             "groups": groups,
+            "normal": learned.normal and _normal_output().normal_record(learned.normal),
         }
     )
 
@@ -268,6 +275,10 @@ def _save_groups(groups: Any, options: Options, output: Output) -> Any:
 
 def _group_output() -> Any:
     return part("fleet", "output", "--group-by")
+
+
+def _normal_output() -> Any:
+    return part("anomalies", "learned_output", "what is normal")
 
 
 def _by_default(compiled: CompiledSpec) -> list[str]:

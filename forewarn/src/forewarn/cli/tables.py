@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from forewarn.assessment.events import Alert, Score, Violation
@@ -17,8 +18,11 @@ from forewarn.assessment.results import (
     state_name,
 )
 from forewarn.assessment.verdict import verdict
+from forewarn.assessment.watched_runs import not_judged
 from forewarn.cli.common import lasting, share
 from forewarn.cli.output import Output
+from forewarn.errors import plural
+from forewarn.monitoring.run_anomaly import DISTANCE, AnomalyRow, shares_in_words, worst_in_words
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.violation_facts import in_words
 from forewarn.signals.clock import Clock
@@ -45,8 +49,43 @@ def print_runs(monitor: Monitor, runs: Sequence[RecordedRun], output: Output) ->
     ]
     if texts:
         output.note(f"area under the precision-recall curve: {', '.join(texts)}")
+    _print_watched(monitor, runs, output)
     for line in remarks_on(monitor, runs):
         output.warn(line)
+
+
+def _print_watched(monitor: Monitor, runs: Sequence[RecordedRun], output: Output) -> None:
+    """Print which runs are unlike normal ones, since when, and what was farthest from normal."""
+    watched = [(run, one) for run in runs for one in run.watched]
+    if not watched:
+        return
+    last = watched[0][1].last
+    found = [(run, one.last) for run, one in watched if one.anomalous]
+    by_moments = last.statistic == DISTANCE
+    figure, why = ("distance", "farthest from normal") if by_moments else ("value", "because")
+    columns = ("anomalous run", ">since", f">{figure}", ">limit", ">p", why)
+    output.table(columns, [_watched_cells(monitor, run, row) for run, row in found])
+    promised = (
+        ""
+        if math.isnan(last.false_alarm_rate)
+        else (f"; of normal runs at most {100 * last.false_alarm_rate:.3g} %")
+    )
+    output.say(f"{len(found)} of {plural(len(watched), 'run')} anomalous{promised}")
+    if by_moments:
+        for line in not_judged([one for _, one in watched]):
+            output.warn(line)
+
+
+def _watched_cells(monitor: Monitor, run: RecordedRun, row: AnomalyRow) -> list[str]:
+    p_value = "" if math.isnan(row.p_value) else f"{row.p_value:.3g}"
+    return [
+        run.name if row.run == 0 else f"{run.name}, run {row.run}",
+        monitor.clock.figure(elapsed(monitor, run, row.since), ".2f"),
+        f"{row.value:.3g}",
+        f"{row.limit:.3g}",
+        p_value,
+        shares_in_words(row.worst) if row.statistic == DISTANCE else worst_in_words(row),
+    ]
 
 
 def _print_events(monitor: Monitor, run: RecordedRun, output: Output, title: str) -> None:

@@ -101,6 +101,7 @@ def learn(
         existing_recordings(paths_of(recordings), compiled.spec, part_of(begin, end)),
         executor=local(jobs) if jobs else None,
         allow_missing=allow_missing,
+        normal=True,
     )
     never = never_led_to(estimators(found.compiled, found.model))
     return Learned(found.model, (*found.notes, *found.warnings, *filter(None, [never])))

@@ -6,7 +6,7 @@ A monitor whose file has the section ``anomaly`` has a detector, which the wing 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from forewarn.states.interface import Observed, StateSpace
 
 NAN = math.nan
+DISTANCE = "distance"
+"""The statistic of a figure that is the distance of moments from those of normal runs."""
+
+PART_KNOWN = "known signals"
+"""What a moment was judged by that had unknown signals."""
 
 
 class RunVerdict(IntEnum):
@@ -67,22 +72,34 @@ NO_STEP = SurprisingStep()
 
 def in_words(row: AnomalyRow) -> str:
     """Return the anomaly of a run in one sentence for people."""
-    worst = row.worst
     if row.verdict == RunVerdict.NOT_JUDGED:
-        return f"run {row.run}: no transition between known states yet"
+        lacking = (
+            "judged moment" if row.statistic == DISTANCE else "transition between known states"
+        )
+        return f"run {row.run}: no {lacking} yet"
     sure = f"p = {row.p_value:.3g}"
     if math.isnan(row.p_value):
         sure = f"{row.value:.3g} against {row.limit:.3g}"
     judged = "anomalous" if row.verdict == RunVerdict.ANOMALOUS else "like normal ones"
+    return f"run {row.run}: {judged} ({row.test}, {sure}); {worst_in_words(row)}"
+
+
+def shares_in_words(step: SurprisingStep) -> str:
+    """Return what was expected with its probabilities, or signals with their shares."""
+    pairs = zip(step.expected, step.expected_probabilities, strict=True)
+    return ", ".join(f"{name} {share:.0%}" for name, share in pairs)
+
+
+def worst_in_words(row: AnomalyRow) -> str:
+    """Return what was most unlike normal runs so far."""
+    worst = row.worst
+    likeliest = shares_in_words(worst)
+    if row.statistic == DISTANCE:
+        return f"farthest from normal moments: {likeliest} (of the {worst.part})"
     done = f", {worst.action!r}" if worst.action else ""
-    likeliest = ", ".join(
-        f"{name} {share:.0%}"
-        for name, share in zip(worst.expected, worst.expected_probabilities, strict=True)
-    )
     return (
-        f"run {row.run}: {judged} ({row.test}, {sure}); most surprising: "
-        f"{worst.state!r}{done}, then {worst.following!r} (p = {worst.p_value:.3g}), "
-        f"expected {worst.part}: {likeliest}"
+        f"most surprising: {worst.state!r}{done}, then {worst.following!r} "
+        f"(p = {worst.p_value:.3g}), expected {worst.part}: {likeliest}"
     )
 
 
@@ -101,9 +118,22 @@ class Detector(Protocol):
         """Tell whether surprise rests on actions."""
 
     def enter(
-        self, before: Any, tick: int, observation: Observed, action: str | None
+        self,
+        before: Any,
+        tick: int,
+        observation: Observed,
+        action: str | None,
+        values: Sequence[Any] = (),
     ) -> tuple[RunState, AnomalyRow]:
-        """Take in a tick; `before` is the state after the last one, None at the beginning."""
+        """Take in a tick.
+
+        Parameters
+        ----------
+        before : RunState or None
+            The state after the last tick; None at the beginning.
+        values : sequence
+            Values of all signals in slot order; None where unknown.
+        """
 
     def pack(self) -> bytes:
         """Return all that it rests on, for a record."""

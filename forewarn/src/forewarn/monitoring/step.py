@@ -177,7 +177,7 @@ class Monitor:
         states, verdicts = self._judged(state.properties, moment)
         run, anomaly = state.run, None
         if self.detector is not None:
-            run, anomaly = self.detector.enter(run, snapshot.tick, observation, action)
+            run, anomaly = self.detector.enter(run, snapshot.tick, observation, action, values)
         return (
             MonitorState(snapshot.tick, first, seen, states, past, run),
             Verdict(

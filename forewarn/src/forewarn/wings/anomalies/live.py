@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -72,9 +73,79 @@ class RunState(NamedTuple):
         return self._replace(walk=self.walk.broken())
 
 
-@dataclass(frozen=True, eq=False)
-class Detector:
+class LiveRuns(ABC):
     """Judges runs while they last.
+
+    Attributes
+    ----------
+    longest : int or None
+        Moments after which another run begins; None is never.
+    """
+
+    longest: int | None
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """Return a digest of all that gives the state of a run its meaning."""
+
+    def entered(
+        self, before: RunState | None, tick: int, observation: Observed, action: str | None
+    ) -> tuple[RunState, Transition | None]:
+        """Return the run that a tick belongs to, and the transition that the tick ended."""
+        known = RunState(Walk(), 0, tick) if before is None else before
+        walk, transition = known.walk.enter(tick, observation, action)
+        if walk.episode != known.walk.episode:
+            known = RunState(walk, known.number + 1, tick)
+        elif self.longest is not None and tick - known.begun > self.longest:
+            known = RunState(walk, known.number + 1, tick - 1)
+        return known._replace(walk=walk), transition
+
+    def dump(self, run: RunState) -> dict[str, Any]:
+        """Return how far a run is, as plain data."""
+        worst = run.worst
+        step = worst._replace(surprise=_finite(worst.surprise), p_value=_finite(worst.p_value))
+        return {
+            "judged_by": self.digest,
+            **run._asdict(),
+            "walk": list(run.walk),
+            "value": _finite(run.value),
+            "worst": list(step),
+        }
+
+    def load(self, data: Mapping[str, Any], states: StateSpace) -> RunState | None:
+        """Return what `dump` was given, None if another calibration judged that run.
+
+        Raises ValueError, TypeError or KeyError if it makes no sense.
+        """
+        if data["judged_by"] != self.digest:
+            return None
+        walk = Walk(*data["walk"])
+        if walk.state is not None:
+            states.name(walk.state)  # it raises if there is no such state
+        step = SurprisingStep(*data["worst"])
+        worst = step._replace(
+            surprise=_number(step.surprise),
+            p_value=_number(step.p_value),
+            expected=tuple(map(str, step.expected)),
+            expected_probabilities=tuple(map(float, step.expected_probabilities)),
+        )
+        return RunState(
+            walk,
+            int(data["number"]),
+            int(data["begun"]),
+            int(data["transitions"]),
+            float(data["likelihood"]),
+            _number(data["value"]),
+            int(data["since"]),
+            worst,
+            float(data["level"]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Detector(LiveRuns):
+    """Judges runs by the surprise of their transitions.
 
     Attributes
     ----------
@@ -109,16 +180,16 @@ class Detector:
         return json.dumps(content).encode()
 
     def enter(
-        self, before: RunState | None, tick: int, observation: Observed, action: str | None
+        self,
+        before: RunState | None,
+        tick: int,
+        observation: Observed,
+        action: str | None,
+        values: Sequence[Any] = (),
     ) -> tuple[RunState, AnomalyRow]:
-        """Take in a tick; `before` is None at the beginning."""
-        known = RunState(Walk(), 0, tick) if before is None else before
-        walk, transition = known.walk.enter(tick, observation, action)
-        if walk.episode != known.walk.episode:
-            known = RunState(walk, known.number + 1, tick)
-        elif self.longest is not None and tick - known.begun > self.longest:
-            known = RunState(walk, known.number + 1, tick - 1)
-        run, step = known._replace(walk=walk), NO_STEP
+        """Take in a tick; `before` is None at the beginning. Values of signals are not used."""
+        run, transition = self.entered(before, tick, observation, action)
+        step = NO_STEP
         if transition is not None:
             run, step = self._judged(run, transition, tick)
         return run, self._row(run, tick, step)
@@ -177,47 +248,6 @@ class Detector:
             len(calibration.greatest),
             step,
             run.worst,
-        )
-
-    def dump(self, run: RunState) -> dict[str, Any]:
-        """Return how far a run is, as plain data."""
-        worst = run.worst
-        step = worst._replace(surprise=_finite(worst.surprise), p_value=_finite(worst.p_value))
-        return {
-            "judged_by": self.digest,
-            **run._asdict(),
-            "walk": list(run.walk),
-            "value": _finite(run.value),
-            "worst": list(step),
-        }
-
-    def load(self, data: Mapping[str, Any], states: StateSpace) -> RunState | None:
-        """Return what `dump` was given, None if another calibration judged that run.
-
-        Raises ValueError, TypeError or KeyError if it makes no sense.
-        """
-        if data["judged_by"] != self.digest:
-            return None
-        walk = Walk(*data["walk"])
-        if walk.state is not None:
-            states.name(walk.state)  # it raises if there is no such state
-        step = SurprisingStep(*data["worst"])
-        worst = step._replace(
-            surprise=_number(step.surprise),
-            p_value=_number(step.p_value),
-            expected=tuple(map(str, step.expected)),
-            expected_probabilities=tuple(map(float, step.expected_probabilities)),
-        )
-        return RunState(
-            walk,
-            int(data["number"]),
-            int(data["begun"]),
-            int(data["transitions"]),
-            float(data["likelihood"]),
-            _number(data["value"]),
-            int(data["since"]),
-            worst,
-            float(data["level"]),
         )
 
 

@@ -15,7 +15,10 @@ from forewarn.wings.anomalies.calibration_file import (
     check_calibration,
     load_calibration,
 )
+from forewarn.wings.anomalies.distance_live import DistanceDetector
 from forewarn.wings.anomalies.live import Detector
+from forewarn.wings.anomalies.normal_file import parse_normal
+from forewarn.wings.anomalies.normal_moments import KEY, NormalMoments
 from forewarn.wings.anomalies.surprise import Predictor, predictor_of
 
 if TYPE_CHECKING:
@@ -23,14 +26,14 @@ if TYPE_CHECKING:
     from forewarn.wings.anomalies.section import AnomalySpec
 
 
-def open_detector(compiled: CompiledSpec, model: CountModel | None) -> Detector:
-    """Return what judges runs by the file that the section names.
+def open_detector(compiled: CompiledSpec, model: CountModel | None) -> Detector | DistanceDetector:
+    """Return what judges runs by the file that the section names, or by the model.
 
     Raises
     ------
     InputError
-        If there is no model, the file cannot be read or belongs to another model, or rule and
-        alpha do not suit it.
+        If there is no model, it keeps no normal runs, the file cannot be read or belongs to
+        another model, or rule and alpha do not suit it.
     """
     section: AnomalySpec = compiled.spec.anomaly
     if model is None:
@@ -38,12 +41,60 @@ def open_detector(compiled: CompiledSpec, model: CountModel | None) -> Detector:
             "surprise needs a model of normal runs",
             file=compiled.spec.file,
             key="anomaly",
-            accepted="model: or -m with the model that the file was calibrated with",
+            accepted="model: or -m with the model that was learned from normal runs",
         )
+    if section.file is None:
+        return _by_distance(compiled, _normal_of(compiled, model))
     predictor = predictor_of(model, "outcome")
     path = compiled.spec.beside(section.file)
     digest = compiled.abstraction.digest
     return _detector(compiled, predictor, load_calibration(path, predictor.digest, digest))
+
+
+def _normal_of(compiled: CompiledSpec, model: CountModel) -> NormalMoments:
+    kept: tuple[NormalMoments, ...] = model.sections.get(KEY, ())
+    if not kept:
+        raise ConfigError(
+            "the model keeps no moments of normal runs",
+            file=compiled.spec.file,
+            key="anomaly",
+            accepted="a model that `forewarn learn` learned with this monitor file; or `file`",
+        )
+    return kept[0]
+
+
+def _by_distance(compiled: CompiledSpec, normal: NormalMoments) -> DistanceDetector:
+    section: AnomalySpec = compiled.spec.anomaly
+    abstraction, file = compiled.abstraction, compiled.spec.file
+    if section.test not in (None, "conformal"):
+        raise ConfigError(
+            f"the test {section.test} needs `file`",
+            file=file,
+            key="anomaly.test",
+            accepted="conformal",
+        )
+    names = abstraction.signals
+    missing = sorted({*normal.signals} - {*names})
+    if missing:
+        raise ConfigError(
+            f"normal runs were compared by {missing[0]!r}, which is no signal here",
+            file=file,
+            key="signals",
+            accepted="the signals that the model was learned with",
+        )
+    longest = None if math.isinf(section.run) else abstraction.clock.at_least(section.run)
+    found = DistanceDetector(
+        normal,
+        section.alpha or normal.usual_alpha,
+        tuple(map(names.index, normal.signals)),
+        abstraction.vocabulary,
+        longest,
+    )
+    try:
+        found.limit  # noqa: B018  it raises if no run could be anomalous
+    except InputError as error:
+        raise error.located(file=file, key="anomaly.alpha") from error
+    return found
 
 
 def _detector(compiled: CompiledSpec, predictor: Predictor, found: Calibration) -> Detector:
@@ -66,9 +117,11 @@ def _detector(compiled: CompiledSpec, predictor: Predictor, found: Calibration) 
     return Detector(predictor, calibration, longest)
 
 
-def unpack_detector(compiled: CompiledSpec, packed: bytes) -> Detector:
+def unpack_detector(compiled: CompiledSpec, packed: bytes) -> Detector | DistanceDetector:
     """Return the detector of a record; raises InputError."""
     reader = Reader(parse_json(packed), "")
+    if KEY in reader.value:
+        return _by_distance(compiled, parse_normal(reader.children(KEY))[0])
     model = parse_model(reader.text("model").encode())
     predictor = predictor_of(model, "outcome")
     content = parse_json(reader.text("calibration").encode())

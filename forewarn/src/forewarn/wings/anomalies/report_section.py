@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from forewarn.wings.anomalies.distance_live import DistanceDetector
 from forewarn.wings.anomalies.judged_runs import TOP, drift_of, judge_run, read_surprises
 from forewarn.wings.anomalies.live import Detector
 from forewarn.wings.anomalies.report import Surprise, surprise_parts
@@ -23,6 +24,8 @@ def report_parts(
 ) -> list[Part]:
     """Judge runs by what the monitor file names for live ones."""
     detector = monitor.detector
+    if isinstance(detector, DistanceDetector):
+        return []  # `replay` prints these runs
     assert isinstance(detector, Detector)
     calibration = detector.calibration
     predictor = predictor_of(detector.predictor.model, calibration.statistic)

@@ -20,18 +20,20 @@ class AnomalySpec(Section):
 
     Attributes
     ----------
-    file : str
+    file : str or None
         What ``forewarn anomalies --save`` wrote for the model; a relative path starts at this file.
+        Where not given: moments of normal runs that ``forewarn learn`` kept in the model.
     alpha : float or None
-        Share of normal runs that may be reported. Where not given: that of the file.
+        Share of normal runs that may be reported. Where not given: that of the file, or 0.05.
     test : str or None
-        When a run is anomalous. Where not given: that of the file.
+        When a run is anomalous. Where not given: that of the file; without a file always
+        `conformal`.
     run : float
         Seconds after which another run begins, where no terminal label has ended it before. Runs to
         calibrate on should be as long.
     """
 
-    file: Annotated[str, Field(min_length=1)]
+    file: Annotated[str, Field(min_length=1)] | None = None
     alpha: Annotated[Finite, Field(gt=0, le=0.5)] | None = None
     test: Literal["conformal", "prefix", "cusum", "checkpoints"] | None = None
     run: Limit = math.inf

@@ -1,0 +1,44 @@
+"""What ``forewarn learn`` says of normal runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from forewarn.cli.output import Output
+from forewarn.errors import plural
+from forewarn.wings.anomalies.normal_moments import NormalMoments
+
+
+def print_normal(found: NormalMoments, *, asked: bool, output: Output) -> None:
+    """Print what is kept of normal runs, what is promised, and how it is used.
+
+    `asked` tells that the monitor file has the section already.
+    """
+    alpha, runs = found.usual_alpha, plural(len(found.recordings), "recording")
+    output.say(
+        f"normal: {runs} without a violation, kept as {plural(len(found.moments), 'moment')} of "
+        f"{plural(len(found.signals), 'signal')}; a run is anomalous from a distance of "
+        f"{found.limit(alpha):.3g} on: at most {100 * alpha:.3g} % of new normal runs as long as "
+        f"these ({plural(len(found.greatest), 'run')} compared with all others)"
+    )
+    if found.left_out:
+        told = ", ".join(f"{name} {reason}" for name, reason in found.left_out.items())
+        output.note(f"note: not compared: {told}")
+    if not asked:
+        output.say(
+            "`anomaly: {}` in the monitor file lets `replay` and the node tell runs that are "
+            "unlike these"
+        )
+
+
+def normal_record(found: NormalMoments) -> dict[str, Any]:
+    """Return what was learned for ``--json``."""
+    return {
+        "signals": found.signals,
+        "left_out": dict(found.left_out),
+        "moments": len(found.moments),
+        "recordings": len(found.recordings),
+        "calibrated_on": len(found.greatest),
+        "alpha": found.usual_alpha,
+        "limit": found.limit(found.usual_alpha),
+    }

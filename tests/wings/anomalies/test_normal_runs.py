@@ -1,0 +1,199 @@
+"""``learn`` from recordings without a violation, and what `replay` and a live session say then."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from others_data import DATA
+from sklearn.metrics import roc_auc_score
+
+from evaluation.foresight import sequor
+from forewarn.cli.main import main
+from forewarn.models.file import load_model
+from forewarn.monitoring.loading import make_monitor
+from forewarn.monitoring.run_anomaly import RunVerdict, in_words
+from forewarn.signals.snapshots import Snapshot
+from forewarn.wings.anomalies.normal_moments import NormalMoments
+
+SPEC = """\
+rate: 10
+bounds: {kind: none}
+signals: {gap: {timeout: 0.15}, speed: {timeout: 0.15}, mode: {timeout: never}}
+predicates: {near: gap < 1, hit: gap < 0}
+properties: {apart: {formula: always(not hit), horizon: 1, enter: 1, hold: 0,
+  thresholds: {warn: 0.4, act: 0.5, release: 0.3}}}
+"""
+
+
+def drive(chance: random.Random, length: int = 40, strange: int | None = None) -> str:
+    gap, lines = 5.0, []
+    for tick in range(length):
+        gap = min(max(gap + chance.uniform(-0.4, 0.4), 0.5), 9.0)
+        speed = gap / 2 + chance.uniform(-0.2, 0.2) + (6.0 if tick == strange else 0.0)
+        lines.append({"t": tick / 10, "gap": gap, "speed": speed, "mode": "auto"})
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, chance = tmp_path_factory.mktemp("normal"), random.Random(4)
+    (folder / "plain.yaml").write_text(SPEC)
+    (folder / "m.yaml").write_text(SPEC + "anomaly: {}\n")
+    for name, number in (("past", 30), ("new", 20)):
+        (folder / name).mkdir()
+        for i in range(number):
+            (folder / name / f"{i:02}.jsonl").write_text(drive(chance))
+    (folder / "strange.jsonl").write_text(drive(chance, strange=17))
+    said = main(["learn", f"{folder}/past", "-c", f"{folder}/plain.yaml", "-o", f"{folder}/m.json"])
+    assert said == 0
+    return folder
+
+
+def normal_of(path: Path) -> NormalMoments:
+    (found,) = load_model(path).sections["normal_moments"]
+    return found
+
+
+def replayed(folder: Path, capsys: pytest.CaptureFixture[str], name: str, *words: str) -> Any:
+    given = ["replay", f"{folder}/{name}", "-c", f"{folder}/m.yaml", "-m", f"{folder}/m.json"]
+    main([*given, *words])
+    out = capsys.readouterr()
+    return json.loads(out.out) if "--json" in words else out.out + out.err
+
+
+def test_learning_from_successes_says_what_it_keeps_and_how_it_is_used(folder, tmp_path, capsys):
+    given = ["learn", f"{folder}/past", "-c", f"{folder}/plain.yaml", "-o", f"{tmp_path}/m.json"]
+    assert main(given) == 0
+    out, err = capsys.readouterr()
+    assert "normal: 30 recordings without a violation, kept as 1200 moments of 2 signals" in out
+    assert "at most 5 % of new normal runs as long as these (22 runs compared" in out
+    assert "`anomaly: {}` in the monitor file" in out
+    assert "not compared: mode is no number" in err
+    assert normal_of(tmp_path / "m.json").signals == ("gap", "speed")
+
+
+def test_a_replay_says_since_when_a_run_is_unlike_normal_ones_and_by_which_signals(folder, capsys):
+    text = replayed(folder, capsys, "strange.jsonl")
+    assert "anomalous run  since  distance" in text and "1.70" in text and "speed 7" in text
+    assert "1 of 1 run anomalous; of normal runs at most 5 %" in text
+    (run,) = replayed(folder, capsys, "strange.jsonl", "--json")["recordings"][0]["runs"]
+    assert run["verdict"] == "ANOMALOUS" and run["statistic"] == "distance"
+    assert run["worst"]["expected"][0] == "speed" and run["value"] > run["limit"]
+    assert run["p_value"] == pytest.approx(1 / 23) and run["not_judged"] == 0
+    many = replayed(folder, capsys, "new", "--json")["recordings"]
+    assert sum(one["runs"][0]["verdict"] == "ANOMALOUS" for one in many) <= 4
+
+
+def test_unknown_signals_and_missed_moments_are_said(folder, tmp_path, capsys):
+    lines = [json.loads(line) for line in (folder / "strange.jsonl").read_text().splitlines()]
+    for line in lines[20:25]:
+        del line["speed"]
+    for line in lines[30:34]:
+        del line["speed"], line["gap"]
+    (folder / "gaps.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    text = " ".join(replayed(folder, capsys, "gaps.jsonl").split())
+    # A value is known for 0.15 s: one tick more than it is there.
+    assert "3 of 40 moments were not judged" in text
+    assert "4 of 40 moments were judged by the signals that were known" in text
+
+
+def test_a_live_session_says_the_same_at_each_tick(folder):
+    monitor, _ = make_monitor(folder / "m.yaml", folder / "m.json")
+    normal, state = normal_of(folder / "m.json"), monitor.start()
+    far = 0.0
+    for tick, line in enumerate((folder / "strange.jsonl").read_text().splitlines()):
+        values = json.loads(line)
+        row = [values["gap"], values["speed"]]
+        state, verdict = monitor.step(state, Snapshot(tick, (*row, "auto"), ()))
+        told = verdict.anomaly
+        assert told is not None
+        far = max(far, normal.nearest(row).distance)
+        assert told.value == far and told.transitions == tick + 1
+        assert told.since == (17 if far > told.limit else -1)
+    assert told.verdict == RunVerdict.ANOMALOUS
+    assert "farthest from normal moments: speed 7" in in_words(told)
+    detector = monitor.detector
+    assert detector is not None
+    again = detector.load(
+        json.loads(json.dumps(detector.dump(state.run))), monitor.abstraction.vocabulary
+    )
+    assert again == state.run
+
+
+@pytest.mark.parametrize(
+    ("section", "problem"),
+    [
+        ("{alpha: 0.01}", "anomaly.alpha: calibrated on 22 normal runs"),
+        ("{test: cusum}", "anomaly.test: the test cusum needs `file`"),
+    ],
+)
+def test_what_cannot_be_promised_is_an_error(folder, tmp_path, capsys, section, problem):
+    (tmp_path / "m.yaml").write_text(f"{SPEC}anomaly: {section}\n")
+    given = ["replay", f"{folder}/strange.jsonl", "-c", f"{tmp_path}/m.yaml"]
+    assert main([*given, "-m", f"{folder}/m.json"]) == 2
+    assert problem in capsys.readouterr().err
+
+
+def test_a_model_without_normal_moments_is_an_error(folder, tmp_path, capsys):
+    few = [str(path) for path in sorted((folder / "past").iterdir())[:6]]
+    given = ["-c", f"{folder}/plain.yaml", "-o", f"{tmp_path}/m.json"]
+    assert main(["learn", *few, *given]) == 0
+    given = ["replay", few[0], "-c", f"{folder}/m.yaml", "-m", f"{tmp_path}/m.json"]
+    capsys.readouterr()
+    assert main(given) == 2
+    assert "keeps no moments of normal runs" in capsys.readouterr().err
+
+
+def test_where_the_section_asks_for_it_runs_with_violations_are_left_out(folder, tmp_path, capsys):
+    lines = [json.dumps({"t": t / 10, "gap": 2.0 - t, "speed": 9.0, "mode": "x"}) for t in range(5)]
+    (tmp_path / "hit.jsonl").write_text("\n".join(lines))
+    given = ["-c", f"{folder}/m.yaml", "-o", f"{tmp_path}/m.json"]
+    assert main(["learn", f"{tmp_path}/hit.jsonl", f"{folder}/past", *given]) == 0
+    assert "normal: 30 recordings without a violation" in capsys.readouterr().out
+    mixed, alone = normal_of(tmp_path / "m.json"), normal_of(folder / "m.json")
+    assert (mixed.moments == alone.moments).all()
+    assert main(["learn", f"{tmp_path}/hit.jsonl", *given]) == 2
+    assert "0 runs without a violation" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not (DATA / "robots/sequor").exists(), reason="no ../shared/data/robots")
+def test_crashes_of_a_real_robot_are_unlike_its_safe_runs(tmp_path):
+    """Published trials: a trial and its mirror image are learned from together, or not at all."""
+    traces = sequor.write_traces(DATA / "robots/sequor", tmp_path / "traces")
+    (tmp_path / "groups.csv").write_text(
+        "\n".join(["recording,group", *(f"{path.name},{mirrored(path)}" for path in traces)])
+    )
+    spec = (sequor.HERE / "sequor_hand.yaml").read_text()
+    group = f"learning: {{group_by: group, group_source: {tmp_path}/groups.csv}}\nanomaly: {{}}\n"
+    (tmp_path / "m.yaml").write_text(spec + group)
+    safe = [path for path in traces if path.name[:2] in sequor.SAFE]
+    folds: list[list[Path]] = [[] for _ in range(5)]
+    for at, alike in enumerate(sorted({mirrored(path) for path in safe})):
+        folds[at % 5] += [path for path in safe if mirrored(path) == alike]
+    crashed = [path for path in traces if path.name[:2] in sequor.CRASHES]
+    calm, far = [], []
+    for fold in folds:
+        learned = [str(path) for path in safe if path not in fold]
+        given = ["-c", f"{tmp_path}/m.yaml", "-o", f"{tmp_path}/m.json", "-q"]
+        assert main(["learn", *learned, *given]) == 0
+        normal = normal_of(tmp_path / "m.json")
+        calm += [farthest(normal, path) for path in fold]
+        far.append([farthest(normal, path) for path in crashed])
+    scores = [*calm, *np.mean(far, axis=0)]
+    area = roc_auc_score([0] * len(calm) + [1] * len(crashed), scores)
+    assert area >= 0.93
+
+
+def mirrored(path: Path) -> str:
+    speeds = [round(json.loads(line)["speed"], 1) for line in path.read_text().splitlines()]
+    return str(abs(hash(tuple(speeds))))
+
+
+def farthest(normal: NormalMoments, path: Path) -> float:
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    return max(normal.nearest([row[name] for name in normal.signals]).distance for row in rows)
