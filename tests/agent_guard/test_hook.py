@@ -295,6 +295,21 @@ def test_a_record_that_was_cut_short_goes_on(tmp_path: Path) -> None:
     assert [json.loads(line)["step"] for line in record.read_text().splitlines()] == [0, 1]
 
 
+def test_a_record_that_was_changed_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, key = tmp_path / "steps.jsonl", tmp_path / "record.key"
+    key.write_bytes(bytes(range(32)))
+    for life in range(2):
+        guard = Guard.open(written(tmp_path), record=record, record_key=key)
+        attacked(guard).before("say", {}, f"c{life}")
+    verify = ["verify", str(record), "--key", str(key)]
+    assert main(verify) == 0
+    record.write_text(record.read_text().replace("read_file", "read_fire", 1))
+    assert main(verify) == 1
+    assert f"{record}:1: is not what was written" in capsys.readouterr().out
+
+
 def test_a_record_is_no_pipe_and_no_other_file(tmp_path: Path) -> None:
     other = tmp_path / "notes.txt"
     other.write_text("hello\n")

@@ -44,6 +44,10 @@ def test_ticks_begin_before_the_bounds_are_there_and_replay_to_the_same_bits(
     assert kinds == sorted(kinds)
     assert math.isnan(of(probe.risks[0], "brake").upper)
     assert main(["verify", str(record)]) == 0
+    changed = bytearray(record.read_bytes())
+    changed[len(changed) // 3] ^= 16
+    record.write_bytes(changed)
+    assert main(["verify", str(record)]) == 1
 
 
 def test_nothing_is_compared_with_bounds_that_are_not_there(start: Start, probe: Probe) -> None:

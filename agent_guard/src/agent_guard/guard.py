@@ -23,6 +23,7 @@ from agent_guard.recent import Recent
 from agent_guard.record import StepRecord
 from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, REPLAN
 from forewarn.errors import ForewarnError
+from forewarn.files.chain import read_key
 from forewarn.monitoring.loading import load_fitting
 from forewarn.wings.agents.calls import Call
 from forewarn.wings.agents.chats import split
@@ -69,6 +70,7 @@ class Guard:
         model: Path | str | None = None,
         *,
         record: Path | str | None = None,
+        record_key: Path | str | None = None,
         **options: Any,
     ) -> Guard:
         """Return the guard of a monitor file.
@@ -81,6 +83,8 @@ class Guard:
             The model; by default that of the monitor file, if it names one.
         record : path, optional
             A trace that the steps are appended to, JSON lines.
+        record_key : path, optional
+            The file with the key of its chain of hashes.
         **options
             See `Options`.
 
@@ -91,7 +95,7 @@ class Guard:
             every decision says why nothing is judged.
         """
         chosen = Options(**options)
-        written = None if record is None else StepRecord(record)
+        written = None if record is None else StepRecord(record, read_key(record_key))
         try:
             given = None if model is None else Path(model)
             judge = Judge.of(*load_fitting(Path(monitor), given))

@@ -8,9 +8,10 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from forewarn.errors import RecordingError
+from forewarn.files.chain import ChainedFile
 from forewarn.files.inputs import open_plain
 
 log = logging.getLogger("agent_guard")
@@ -30,7 +31,9 @@ class StepRecord:
     Parameters
     ----------
     path : Path or str
-        The file; what is in it stays.
+        The file; what is in it stays. Its chain of hashes is beside it (`forewarn.files.chain`).
+    key : bytes, optional
+        What the chain is keyed with.
 
     Raises
     ------
@@ -38,13 +41,14 @@ class StepRecord:
         If there is something else at `path`.
     """
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, key: bytes | None = None) -> None:
         self.path = Path(path)
+        self._key = key
         self._lock = threading.Lock()
         self._written: dict[Place, None] = {}
         for place in _written(self.path):
             self._note(place)
-        self._file: IO[str] | None = None
+        self._file: ChainedFile | None = None
         self._failed = False
 
     def write(self, run: str, call: str, values: Mapping[str, Any], noted: str = "") -> None:
@@ -65,8 +69,8 @@ class StepRecord:
                     separators=(",", ":"),
                 )
                 if self._file is None:
-                    self._file = self.path.open("a", encoding="utf-8", buffering=1)
-                self._file.write(line + "\n")
+                    self._file = ChainedFile(self.path, self._key)
+                self._file.write(f"{line}\n".encode())
             except Exception as error:  # a value of `context` may raise whatever it likes
                 if not self._failed:
                     log.error("steps are not recorded: %s: %s", type(error).__name__, error)

@@ -15,6 +15,7 @@ from rclpy.subscription import Subscription
 
 from forewarn.config.file import MonitorSpec, load_spec
 from forewarn.errors import ConfigError, ModelError, located, plural
+from forewarn.files.chain import read_key
 from forewarn.messages.definitions import MessageType, installed_message_type
 from forewarn.models.counts import CountModel
 from forewarn.models.file import check_replaceable
@@ -375,7 +376,9 @@ class MonitorNode(ReportingNode):
         target = free_name(Path(path))
         names = Names.of(self.get_fully_qualified_name())
         detector = None if self.watch is None else self.watch.monitor.detector
-        return RecordWriter(target, names, self._spec_text, self._types, detector, self._rules)
+        key = read_key(self._value("record_key") or None)
+        types, rules = self._types, self._rules
+        return RecordWriter(target, names, self._spec_text, types, detector, rules, key)
 
     def _open_black_box(self, watch: LiveSession, inputs: Inputs) -> BlackBoxRecorder | None:
         if watch.spec.black_box is None:

@@ -87,6 +87,14 @@ NODE_PARAMETERS = (
         ),
     ),
     Parameter(
+        "record_key",
+        "",
+        _describe(
+            "File with the key of the chain of hashes beside `record`, 16 to 4,096 bytes; empty: "
+            f"the chain has no key. {NEXT_ACTIVATE}"
+        ),
+    ),
+    Parameter(
         "learn_to",
         "",
         _describe(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.errors import ForewarnError
+from forewarn.files.chain import chain_of
 from forewarn.models.counts import CountModel
 from forewarn.monitoring.carried import PackedTables
 from forewarn.monitoring.live_session import LiveSession
@@ -149,4 +150,6 @@ def free_name(path: Path) -> Path:
     numbered = (path.with_name(f"{path.stem}-{i}{path.suffix}") for i in range(2, 100_000))
     candidates = itertools.chain([path], numbered)
     # What is there and no plain file, such as a FIFO, is written into.
-    return next((candidate for candidate in candidates if not candidate.is_file()), path)
+    return next(
+        (free for free in candidates if not (free.is_file() or chain_of(free).exists())), path
+    )

@@ -158,6 +158,34 @@ def test_tables_that_differ_in_last_bits_are_taken_from_the_record(
     assert 0 < taken["difference"] < 1e-15
 
 
+def test_a_record_that_was_changed_is_not_replayed(
+    forewarn: Callable[..., Any], write_record: Callable[..., Path]
+) -> None:
+    path = write_record()
+    head = json.loads(forewarn("verify", path, "--json").out)[str(path)]["chain"]["head"]
+    assert forewarn("verify", path, "--head", head[:8]).code == 0
+    assert forewarn("verify", path, "--head", "0" * 8).code == 1
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    result = forewarn("verify", path)
+    assert result.code == 1
+    assert f"{path}: bytes " in result.out and "is not what was written" in result.out
+    assert "ticks" not in result.out
+
+
+def test_a_key_without_a_chain_is_refused(
+    forewarn: Callable[..., Any], write_record: Callable[..., Path], tmp_path: Path
+) -> None:
+    path = write_record()
+    (tmp_path / "key").write_bytes(bytes(32))
+    refused = forewarn("verify", path, "--key", tmp_path / "key")
+    assert refused.code == 2 and "has no key" in refused.err
+    path.with_name(path.name + ".chain").unlink()
+    assert "nothing tells whether it was changed" in forewarn("verify", path).err
+    assert forewarn("verify", path, "--key", tmp_path / "key").code == 2
+
+
 def test_tables_that_no_processor_explains_are_a_finding(
     forewarn: Callable[..., Any], write_record: Callable[..., Path]
 ) -> None:

@@ -120,6 +120,8 @@ class RecordWriter:
         What tells anomalies.
     rules : mapping of str to bytes
         Files of rules about plans, by the attachments' names.
+    key : bytes, optional
+        What the chain of hashes beside it is keyed with.
 
     Raises
     ------
@@ -135,9 +137,10 @@ class RecordWriter:
         types: Mapping[str, MessageType],
         detector: Detector | None = None,
         rules: Mapping[str, bytes] = NO_RULES,
+        key: bytes | None = None,
     ) -> None:
         self.names = names
-        self._writer = RecordingWriter(path)
+        self._writer = RecordingWriter(path, chained=True, key=key)
         self._types = dict(types)
         self._types[names.risk] = installed_message_type(RISK_TYPE)
         self._shift_ns = 0

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from mcap.writer import CompressionType, Writer
 
 from forewarn.errors import RecordingError
+from forewarn.files.chain import ChainedFile
 from forewarn.files.outputs import create_output
 from forewarn.recordings.interface import TIME_LIMIT_NS
 
@@ -48,6 +49,10 @@ class RecordingWriter(AbstractContextManager["RecordingWriter"]):
         Bytes after which a chunk is closed in any case.
     profile : str
         MCAP's word for what to expect: ``ros2``, or empty for messages of another kind.
+    chained : bool
+        Write a chain of hashes beside a plain file.
+    key : bytes, optional
+        What the chain is keyed with.
 
     Raises
     ------
@@ -62,6 +67,8 @@ class RecordingWriter(AbstractContextManager["RecordingWriter"]):
         flush_period: float = 1.0,
         chunk_size: int = 1 << 19,
         profile: str = PROFILE,
+        chained: bool = False,
+        key: bytes | None = None,
     ) -> None:
         self.path = Path(path)
         self._period_ns = round(flush_period * 1e9)
@@ -72,7 +79,9 @@ class RecordingWriter(AbstractContextManager["RecordingWriter"]):
         self._chunk_start_ns: int | None = None
         self._closed = False
         try:
-            self._file = _Counting(create_output(self.path))
+            new = chained and not self.path.exists()  # what is there may be a pipe
+            raw = ChainedFile(self.path, key, new=True) if new else create_output(self.path)
+            self._file = _Counting(raw)
         except FileExistsError as error:
             raise RecordingError(
                 "exists already, and recordings are never overwritten",
