@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from forewarn.errors import ForewarnError
+    from forewarn.interface.judged import Answer, check, compare
     from forewarn.interface.learned import Learned, learn
     from forewarn.interface.monitors import Monitor, Run, Step, load_monitor
     from forewarn.interface.replayed import Replay, replay
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Answer",
     "ForewarnError",
     "Learned",
     "Monitor",
@@ -25,18 +27,23 @@ __all__ = [
     "Run",
     "Step",
     "__version__",
+    "check",
+    "compare",
     "learn",
     "load_monitor",
     "replay",
 ]
 
 _PLACES = {
+    "Answer": "interface.judged",
     "ForewarnError": "errors",
     "Learned": "interface.learned",
     "Monitor": "interface.monitors",
     "Replay": "interface.replayed",
     "Run": "interface.monitors",
     "Step": "interface.monitors",
+    "check": "interface.judged",
+    "compare": "interface.judged",
     "learn": "interface.learned",
     "load_monitor": "interface.monitors",
     "replay": "interface.replayed",

@@ -7,6 +7,7 @@ import math
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ import forewarn
 from forewarn.cli.main import main
 
 NAMES = {
-    "ForewarnError", "Learned", "Monitor", "Replay", "Run", "Step", "__version__", "learn",
-    "load_monitor", "replay",
+    "Answer", "ForewarnError", "Learned", "Monitor", "Replay", "Run", "Step", "__version__",
+    "check", "compare", "learn", "load_monitor", "replay",
 }  # fmt: skip
 RULE = """\
 properties:
@@ -98,7 +99,8 @@ def test_the_names_are_these_and_each_is_documented(repository: Path) -> None:
 def test_the_page_lists_every_public_member(repository: Path) -> None:
     page = (repository / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
     own = {"compiled", "counts", "model", "runs"}  # said to be Forewarn's own
-    for kind in (forewarn.Monitor, forewarn.Run, forewarn.Step, forewarn.Learned, forewarn.Replay):
+    values = forewarn.Answer, forewarn.Learned, forewarn.Monitor, forewarn.Replay
+    for kind in (*values, forewarn.Run, forewarn.Step):
         fields = {*getattr(kind, "__dataclass_fields__", ()), *getattr(kind, "_fields", ())}
         inherited = {*dir(tuple)} if issubclass(kind, tuple) else set()
         members = {n for n in vars(kind) if not n.startswith("_")} - inherited
@@ -124,6 +126,48 @@ def test_learns_what_the_command_learns(folder: Path, tmp_path: Path, clock: str
     assert (tmp_path / "model.json").read_bytes() == (folder / f"{clock}.json").read_bytes()
     assert repr(learned) == f"Learned({learned.states} states, {learned.transitions} transitions)"
     assert learned.transitions == 399
+
+
+@pytest.mark.parametrize("part", [(), (20, 150)])
+def test_compares_what_the_command_compares(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], part: tuple[int, ...]
+) -> None:
+    rng = np.random.default_rng(5)
+    bags = [
+        write(tmp_path / f"{name}.jsonl", [
+            {"t": k / 2, "level": float(level), "kind": "odd" if level % 2 else "plain"}
+            for k, level in enumerate(rng.integers(0, 4, 400))
+        ])
+        for name in "abc"
+    ]  # fmt: skip
+    flags = [text for name, t in zip(("--from", "--to"), part, strict=False) for text in (name, t)]
+    files, rest = [folder / "ticks.yaml", *bags], ["--rival", "great=level", "--folds", 3, *flags]
+    assert main([*map(str, ("compare", *files, *rest)), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    times = dict(zip(("begin", "end"), part, strict=False))
+    found = forewarn.compare(files[0], bags, rivals=["great=level"], folds=3, **times)
+    assert found.document == said
+    assert [row["name"] for row in found.rows] == ["ticks", "great"]
+    assert found.rows[0]["pr_area"] == said["properties"]["no_harm"][0]["pr_area"]["value"]
+    assert repr(found).startswith("Answer(no_harm ticks ")
+    assert "<td>great</td>" in found._repr_html_()
+    with pytest.raises(TypeError, match="foldz"):
+        forewarn.compare(files[0], bags, foldz=3)
+
+
+def test_checks_what_the_command_checks(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, queries = folder / "steps.json", ["EF high", "AG !high"]
+    code = main(["check", str(model), *queries, "--json"])
+    said = json.loads(capsys.readouterr().out)
+    found = forewarn.check(model, queries)
+    assert (found.document, found.fine) == (said, code == 0) == (said, False)
+    assert len(found.rows) == len(found.to_frame() if _has_pandas() else found.rows) == 2
+    with pytest.raises(forewarn.ForewarnError):
+        forewarn.check(model, "EF (")
+
+
+def _has_pandas() -> bool:
+    return find_spec("pandas") is not None
 
 
 @pytest.mark.parametrize("clock", ["steps", "ticks"])

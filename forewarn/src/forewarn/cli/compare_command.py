@@ -34,7 +34,7 @@ from forewarn.cli.common import (
 from forewarn.cli.compare_output import judged_record, print_judged
 from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
-from forewarn.cli.readers import FleetOptions, Readers, store_option
+from forewarn.cli.readers import FleetOptions, Readers, part_option, store_option
 from forewarn.cli.train_test_separation import identified
 from forewarn.cli.tune_runs import folded_runs, held_out_runs, with_estimator
 from forewarn.config.file import load_spec
@@ -46,6 +46,7 @@ from forewarn.learning.folds import dealt
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.step import Monitor
 from forewarn.recordings.given import existing_recordings
+from forewarn.recordings.parts import Part
 from forewarn.registry import ESTIMATORS, extensions
 
 DESCRIPTION = """\
@@ -115,6 +116,8 @@ class Options(FleetOptions):
         default=300,
     )
     store: Path | None = store_option()
+    begin: str | None = part_option("--from", "begins")
+    end: str | None = part_option("--to", "ends")
     plot: Path | None = plot_option("curves")
     allow_missing: bool = allow_missing_option()
 
@@ -124,7 +127,7 @@ def run(options: Options, output: Output) -> int:
     check_output(options.plot)
     configs, bags = _files(options.files)
     compiled = [compile_spec(load_spec(path)) for path in configs]
-    recordings = existing_recordings(bags, compiled[0].spec)
+    recordings = existing_recordings(bags, compiled[0].spec, Part(options.begin, options.end))
     labels = _labels(configs, options.estimators)
     rivals = _rivals(options.rivals, labels)
     names = _shared_properties(options, compiled)

@@ -116,6 +116,35 @@ class Output:
             )
 
 
+class Collected(Output):
+    """The output of a command for a program: nothing is printed.
+
+    Attributes
+    ----------
+    document : object
+        The result for machines.
+    remarks : list of str
+        Remarks and warnings.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(as_json=True, quiet=True)
+        self.document: Any = None
+        self.remarks: list[str] = []
+
+    def emit(self, result: object) -> None:
+        """Keep the result for machines."""
+        self.document = json_value(result)
+
+    def note(self, text: str) -> None:
+        """Keep a remark."""
+        self.remarks.append(text)
+
+    def warn(self, text: str) -> None:
+        """Keep a warning."""
+        self.remarks.append(text)
+
+
 class _Console(Console):
     """A console that leaves it to the command what comes of a reader who has gone."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,11 +17,11 @@ from forewarn.assessment.replay import RecordedRun, Replaying, replay_recordings
 from forewarn.assessment.results import remarks_on, result, scored_runs, scores
 from forewarn.assessment.tuning import Goal, Tuning
 from forewarn.assessment.tuning import tune as choose
-from forewarn.errors import InputError, plural
+from forewarn.errors import plural
 from forewarn.files.outputs import write_output
 from forewarn.interface.learned import Recordings, part_of, paths_of
 from forewarn.interface.monitors import Monitor
-from forewarn.interface.shown import figure_of, table_of
+from forewarn.interface.shown import figure_of, frame_of, table_of
 from forewarn.monitoring.violation_facts import in_words
 from forewarn.recordings.given import existing_recordings
 
@@ -150,15 +149,7 @@ class Replay:
         ForewarnError
             If pandas is not installed.
         """
-        try:
-            pandas = import_module("pandas")
-        except ImportError as error:
-            raise InputError(
-                "pandas is not installed",
-                key="to_frame",
-                accepted="pip install pandas, or columns() for plain arrays",
-            ) from error
-        return pandas.DataFrame(self.columns())
+        return frame_of(self.columns(), "columns() for plain arrays")
 
     def plot(self, recording: int = 0) -> Any:
         """Return a Plotly figure of one recording: the risks over its signals.

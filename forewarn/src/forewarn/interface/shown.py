@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from forewarn.assessment.replay import RecordedRun
+from forewarn.errors import InputError
 from forewarn.monitoring.step import Monitor
 
 HEIGHT = 130
@@ -22,6 +24,19 @@ def table_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def frame_of(rows: Any, otherwise: str) -> Any:
+    """Return a pandas DataFrame; raises InputError without pandas, and says what else there is."""
+    try:
+        pandas = import_module("pandas")
+    except ImportError as error:
+        raise InputError(
+            "pandas is not installed",
+            key="to_frame",
+            accepted=f"pip install pandas, or {otherwise}",
+        ) from error
+    return pandas.DataFrame(rows)
 
 
 def figure_of(monitor: Monitor, run: RecordedRun) -> Any:
