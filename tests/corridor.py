@@ -204,8 +204,12 @@ def _risk_array(mtype: MessageType, rows: tuple[RiskRow, ...], stamp_ns: int) ->
     types = mtype.typestore.types
     stamp = types["builtin_interfaces/msg/Time"](stamp_ns // 10**9, stamp_ns % 10**9)
     risk = types["forewarn_msgs/msg/Risk"]
-    fields = {name for name, _ in mtype.types["forewarn_msgs/msg/Risk"][1]}
-    assert fields == set(RiskRow._fields)
+    details = types["forewarn_msgs/msg/RiskDetails"]
+    ours, inner = (
+        {name for name, _ in mtype.types[f"forewarn_msgs/msg/{name}"][1]}
+        for name in ("Risk", "RiskDetails")
+    )
+    assert (ours - {"details"}) | inner == set(RiskRow._fields)
 
     def message(row: RiskRow) -> Any:
         values = row._asdict()
@@ -213,7 +217,8 @@ def _risk_array(mtype: MessageType, rows: tuple[RiskRow, ...], stamp_ns: int) ->
         values["stale_ages"] = np.array(row.stale_ages, dtype=np.float64)
         for name in ("automaton_state_names", "stale_signals", "most_likely_path"):
             values[name] = list(values[name])
-        return risk(**values)
+        within = {name: values.pop(name) for name in inner}
+        return risk(**values, details=details(**within))
 
     header = types["std_msgs/msg/Header"](stamp, "")
     array = types[RISK_TYPE](

@@ -53,8 +53,8 @@ def published(messages: list[Any]) -> list[Facts]:
         (
             from_time(message.header.stamp),
             risk.property,
-            risk.state_key,
-            tuple(risk.automaton_states),
+            risk.details.state_key,
+            tuple(risk.details.automaton_states),
             struct.pack("<d", risk.probability),
             tuple(risk.stale_ages),
         )

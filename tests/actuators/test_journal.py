@@ -106,7 +106,7 @@ def test_an_obligation_is_still_pending_after_a_kill(
     stepper.begin()
     stepper.steps(3, speed=3.0, distance=30.0)
     stepper.steps(5, speed=3.0, distance=5.0)
-    assert of(probe.risks[-1], "brake").automaton_state_names != ["idle"]
+    assert of(probe.risks[-1], "brake").details.automaton_state_names != ["idle"]
     kill(process)
     process = begin(journal=str(tmp_path / "journal"), config=str(file), record=str(record))
     later = Probe(probe.domain)
@@ -118,7 +118,7 @@ def test_an_obligation_is_still_pending_after_a_kill(
     assert recalled["memory"]["tick"] == stepper.tick - 1, "what was published was kept"
     later.wait_for_status("journal", "OK", "recalled: obligations and alerts of tick")
     # Three ticks were missed: the obligation of before has three fewer to go, or was met.
-    assert len(after.automaton_state_names) > 1
+    assert len(after.details.automaton_state_names) > 1
     again.steps(5, speed=3.0, distance=5.0)
     assert later.change("deactivate")
     later.close()
@@ -144,7 +144,7 @@ def test_a_breach_counts_once_though_the_monitor_is_killed_before_it_has_cleared
     stepper.steps(3, speed=3.0, distance=30.0)
     assert of(stepper.step(speed=3.0, distance=5.0), "apart").violations == 1
     last = of(stepper.step(speed=3.0, distance=30.0), "apart")
-    assert last.level == Risk.LEVEL_NONE and last.automaton_state_names == ["idle"]
+    assert last.level == Risk.LEVEL_NONE and last.details.automaton_state_names == ["idle"]
     kill(process)
     begin(journal=journal, config=str(file))
     later = Probe(probe.domain)
@@ -328,7 +328,7 @@ def test_without_a_journal_it_is_forgotten(begin: Callable[..., Process], domain
         stepper = Stepper(probe, start=first)
         stepper.begin()
         after = of(stepper.step(speed=3.0, distance=30.0), "brake")
-        assert after.automaton_state_names == ["idle"]
+        assert after.details.automaton_state_names == ["idle"]
         stepper.step(speed=3.0, distance=5.0)
         kill(process)
         assert not [event for event in probe.events if event["event"] == "recall"]

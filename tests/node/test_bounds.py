@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from forewarn_msgs.msg import Risk
+from forewarn_msgs.msg import RiskDetails
 from live_ros import Probe, Process, Stepper, of
 from small_world import MONITOR
 
@@ -39,10 +39,10 @@ def test_ticks_begin_before_the_bounds_are_there_and_replay_to_the_same_bits(
     probe.wait(lambda: len(probe.risks) > known + 2, "ticks with bounds")
     assert probe.change("deactivate")
     assert process.stop() == 0
-    kinds = [of(risk, "brake").bounds_kind for risk in probe.risks]
-    assert (kinds[0], kinds[-1]) == (Risk.BOUNDS_NONE, Risk.BOUNDS_CREDIBLE)
+    kinds = [of(risk, "brake").details.bounds_kind for risk in probe.risks]
+    assert (kinds[0], kinds[-1]) == (RiskDetails.BOUNDS_NONE, RiskDetails.BOUNDS_CREDIBLE)
     assert kinds == sorted(kinds)
-    assert math.isnan(of(probe.risks[0], "brake").upper)
+    assert math.isnan(of(probe.risks[0], "brake").details.upper)
     assert main(["verify", str(record)]) == 0
     changed = bytearray(record.read_bytes())
     changed[len(changed) // 3] ^= 16
@@ -57,7 +57,7 @@ def test_nothing_is_compared_with_bounds_that_are_not_there(start: Start, probe:
     assert not refused.successful
     assert "not computed yet" in refused.reason
     assert probe.change("activate")
-    probe.wait(lambda: probe.risks and of(probe.risks[-1], "brake").bounds_kind, "bounds")
+    probe.wait(lambda: probe.risks and of(probe.risks[-1], "brake").details.bounds_kind, "bounds")
     assert probe.set(properties__brake__risk_measure="upper").successful
 
 
@@ -98,4 +98,4 @@ def test_bounds_come_first_where_something_depends_on_them(
         stepper.begin()
         stepper.step(speed=3.0, distance=20.0)
     probe.wait(lambda: probe.risks, "a tick")
-    assert of(probe.risks[0], "brake").bounds_kind == Risk.BOUNDS_CREDIBLE
+    assert of(probe.risks[0], "brake").details.bounds_kind == RiskDetails.BOUNDS_CREDIBLE

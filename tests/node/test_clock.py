@@ -56,7 +56,10 @@ def test_a_clock_that_jumps_back_resets_the_automata_and_no_alert(
     probe, stepper = running
     begin, known = stepper.tick, counted(stepper, "clock jumps")
     pending = stepper.steps(5, speed=3.0, distance=5.0)
-    assert of(pending[-1], "brake").automaton_states != of(pending[0], "brake").automaton_states
+    assert (
+        of(pending[-1], "brake").details.automaton_states
+        != of(pending[0], "brake").details.automaton_states
+    )
     stepper.begin(begin)
     again = stepper.step(speed=3.0, distance=5.0)
     assert of(again, "brake").level == of(pending[-1], "brake").level == Risk.LEVEL_ACT

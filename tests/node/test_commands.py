@@ -150,7 +150,7 @@ def test_reset_sets_one_automaton_back_and_keeps_the_samples(
     response = probe.call(Reset, "reset", properties=["brake"])
     assert response.success
     after = of(stepper.step(speed=3.0, distance=5.0), "brake")
-    assert after.automaton_states == before[0].automaton_states
+    assert after.details.automaton_states == before[0].details.automaton_states
     assert after.stale_signals == []
     assert after.level == Risk.LEVEL_NONE or after.level == before[0].level
     refused = probe.call(Reset, "reset", properties=["brakes"])

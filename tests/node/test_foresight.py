@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 from live_ros import stepped
@@ -101,12 +102,16 @@ def test_what_is_published_is_what_is_computed_offline(model: tuple[Path, CountM
             risks += [bits(risk) for risk in message.risks]
             assert [bits(risk) for risk in message.risks] == [bits(row) for row in result.rows]
             brake = message.risks[0]
-            told = (brake.bounds_kind, brake.risk_measure)
-            assert told == (brake.BOUNDS_CLUSTERED, brake.MEASURE_EXPECTED)
-            assert 0 <= brake.expected <= 1 and brake.lower <= brake.probability <= brake.upper
+            more = brake.details
+            given = (more.bounds_kind, more.risk_measure)
+            assert given == (more.BOUNDS_CLUSTERED, more.MEASURE_EXPECTED)
+            assert 0 <= more.expected <= 1 and more.lower <= brake.probability <= more.upper
     assert len(scores) > 2 and len({*risks}) > 10
 
 
-def bits(risk: object) -> tuple[bytes, ...]:
+def bits(risk: Any) -> tuple[bytes, ...]:
     """Return the fields to the last bit, of a message or of a row."""
-    return tuple(struct.pack("<d", getattr(risk, field)) for field in FIELDS)
+    holders = [risk if hasattr(risk, field) else risk.details for field in FIELDS]
+    return tuple(
+        struct.pack("<d", getattr(one, field)) for one, field in zip(holders, FIELDS, strict=True)
+    )

@@ -98,12 +98,12 @@ def test_a_message_of_the_wrong_layout_is_counted_and_its_signals_are_unknown(
 ) -> None:
     probe, stepper = running
     known = of(stepper.step(speed=2.0, distance=5.0), "brake")
-    assert known.state_key[:2] == "11"
+    assert known.details.state_key[:2] == "11"
     message = of(stepper.step(speed=b"\0\1\0\0\7\0\0"), "brake")
-    assert message.state_key.startswith("?1")
+    assert message.details.state_key.startswith("?1")
     probe.wait_for_status(f"input {ODOMETRY}", "ERROR", "bytes are no nav_msgs/msg/Odometry")
     assert int(probe.values(f"input {ODOMETRY}")["undecodable"]) >= 1
-    assert of(stepper.step(speed=2.0), "brake").state_key == known.state_key
+    assert of(stepper.step(speed=2.0), "brake").details.state_key == known.details.state_key
     probe.wait_for_status(f"input {ODOMETRY}", "OK")
     stepper.step(speed=math.nan)  # unknown as well, and readable
     probe.wait_for_status(f"input {ODOMETRY}", "OK")
@@ -113,10 +113,10 @@ def test_a_message_of_the_wrong_layout_is_counted_and_its_signals_are_unknown(
 
 def test_nan_is_unknown_and_inf_is_a_value(running: tuple[Probe, Stepper]) -> None:
     _, stepper = running
-    assert of(stepper.step(speed=2.0, distance=math.inf), "brake").state_key == "1000"
-    assert of(stepper.step(distance=-math.inf), "brake").state_key == "!collision"
+    assert of(stepper.step(speed=2.0, distance=math.inf), "brake").details.state_key == "1000"
+    assert of(stepper.step(distance=-math.inf), "brake").details.state_key == "!collision"
     nan = of(stepper.step(distance=math.nan), "brake")
-    assert nan.state_key == "1???!?"
+    assert nan.details.state_key == "1???!?"
     assert nan.verdict == nan.VERDICT_SATISFIED_SO_FAR
     assert "distance" not in nan.stale_signals
 
@@ -130,7 +130,7 @@ def test_a_predicate_without_truth_value_is_reported(
     start(config=str(config), model="", use_sim_time=True)
     stepper = Stepper(probe)
     stepper.begin()
-    assert of(stepper.step(speed=2.0, distance=5.0), "brake").state_key.startswith("?")
+    assert of(stepper.step(speed=2.0, distance=5.0), "brake").details.state_key.startswith("?")
     probe.wait_for_status("signals", "WARN", "predicates.moving: ")
     assert "speed is a number" in probe.text("signals")
 
@@ -143,7 +143,7 @@ def test_a_silent_signal_goes_stale_with_its_age(running: tuple[Probe, Stepper])
     stale = of(stepper.step(distance=20.0), "brake")
     assert stale.stale_signals == ["speed"]
     assert list(stale.stale_ages) == pytest.approx([0.6])
-    assert stale.state_key.startswith("?0")
+    assert stale.details.state_key.startswith("?0")
     probe.wait_for_status(f"input {ODOMETRY}", "ERROR", "stale: speed 0.6 s old")
 
 
@@ -206,7 +206,7 @@ def test_signals_supplied_by_name(start: Start, probe: Probe, world: Path, tmp_p
     stepper.begin()
     message = Signals(names=["distance", "other"], values=[3.0, 1.0])
     probe.deliver(message, "/monitor/input/signals", "forewarn_msgs/msg/Signals")
-    assert of(stepper.step(speed=2.0), "brake").state_key == "11" + "01"
+    assert of(stepper.step(speed=2.0), "brake").details.state_key == "11" + "01"
 
 
 def test_inputs_can_be_remapped(start: Start, probe: Probe) -> None:

@@ -26,7 +26,7 @@ import rclpy
 from rclpy.experimental.events_executor import EventsExecutor
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from forewarn_msgs.msg import Risk, RiskArray
+from forewarn_msgs.msg import Risk, RiskArray, RiskDetails
 from forewarn_msgs.srv import Explain
 
 class Source(LifecycleNode):
@@ -44,9 +44,10 @@ rclpy.init()
 node = Source("source")
 node.trigger_configure()
 node.trigger_activate()
-risk = Risk(property="red_light", tick=7, probability=0.25, lower=float("nan"),
+risk = Risk(property="red_light", tick=7, probability=0.25,
             horizon=float("inf"), verdict=Risk.VERDICT_SATISFIED_SO_FAR,
-            automaton_states=[0, 3], stale_signals=["odometry"], stale_ages=[0.4])
+            details=RiskDetails(lower=float("nan"), automaton_states=[0, 3]),
+            stale_signals=["odometry"], stale_ages=[0.4])
 node.risk.publish(RiskArray(model_digest="abc", risks=[risk]))
 executor = EventsExecutor()
 executor.add_node(node)
@@ -105,8 +106,8 @@ def test_risk_and_a_service_cross_processes(executor: Any, source: subprocess.Po
     (risk,) = received.result().risks
     assert (risk.property, risk.tick, risk.probability) == ("red_light", 7, 0.25)
     assert risk.verdict == Risk.VERDICT_SATISFIED_SO_FAR
-    assert math.isnan(risk.lower) and math.isinf(risk.horizon)
-    assert list(risk.automaton_states) == [0, 3]
+    assert math.isnan(risk.details.lower) and math.isinf(risk.horizon)
+    assert list(risk.details.automaton_states) == [0, 3]
     assert list(risk.stale_ages) == [0.4]
 
     client = node.create_client(Explain, "explain")

@@ -128,7 +128,9 @@ def test_a_static_transform_that_was_published_before_is_heard(
     record = config.with_name("record.mcap")
     process = start(config=str(config), model="", record=str(record))
     probe.wait(
-        lambda: len(probe.risks) > 8 and of(probe.risks[-1], "near").state_key.startswith("11"),
+        lambda: (
+            len(probe.risks) > 8 and of(probe.risks[-1], "near").details.state_key.startswith("11")
+        ),
         lambda: f"the robot to be far: {probe.risks[-1:]}",
     )
     probe.wait_for_status("input /tf_static", "OK")

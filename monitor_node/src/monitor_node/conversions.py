@@ -16,6 +16,7 @@ from forewarn_msgs.msg import (
     Arrivals,
     Risk,
     RiskArray,
+    RiskDetails,
     Signals,
     Source,
     Surprise,
@@ -68,6 +69,8 @@ __all__ = [
 ]
 
 MODES = {InterventionMessage.OBSERVE: OBSERVE, InterventionMessage.ACT: ACT}
+DETAILS = frozenset(RiskDetails.get_fields_and_field_types())
+"""Fields of a row that stand in the details of its message."""
 ACTION_NAMES = {getattr(InterventionMessage, name): name for name in ACTIONS}
 
 
@@ -93,7 +96,14 @@ class Signature:
 
 def risk(row: RiskRow) -> Risk:
     """Return one property's risk."""
-    return _filled(Risk(), row)
+    message = Risk()
+    for field, value in zip(RiskRow._fields, row, strict=True):
+        _set(message, field, value)
+    return message
+
+
+def _set(message: Risk, field: str, value: Any) -> None:
+    setattr(message.details if field in DETAILS else message, field, value)
 
 
 def anomaly(time_ns: int, row: AnomalyRow) -> Anomaly:
@@ -139,7 +149,7 @@ class RiskMessages:
             for target, row, before in zip(message.risks, rows, self._rows, strict=True):
                 for field, new, old in zip(RiskRow._fields, row, before, strict=True):
                     if new is not old:
-                        setattr(target, field, new)
+                        _set(target, field, new)
         self._rows = rows
         return message
 

@@ -289,10 +289,10 @@ def _types_of(kind: type[Any]) -> dict[str, Any]:
 
 
 def _as_row(kind: type[Row], message: Any) -> Row:
-    """Return the row that a message was made from, and those in it."""
+    """Return the row that a message and its details were made from, and those in it."""
     values = []
     for field, wanted in _types_of(kind).items():
-        value: Any = getattr(message, field)
+        value: Any = getattr(message if hasattr(message, field) else message.details, field)
         if hasattr(value, "tolist"):
             value = value.tolist()
         if hasattr(wanted, "_fields"):

@@ -33,7 +33,7 @@ VERDICTS = {
 
 
 class RiskRow(NamedTuple):
-    """The fields of a Risk message, in its order; see there for meanings and units."""
+    """The fields of a Risk message and its details; see there for meanings and units."""
 
     property: str
     tick: int
