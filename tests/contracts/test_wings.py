@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from configparser import ConfigParser
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -60,9 +62,58 @@ properties: {apart: {formula: always(not hit), horizon: 1, enter: 1}}
 """
 
 
-def python(program: str, *words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", program, *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True)
+SERVER = """
+import json, os, sys
+from forewarn.cli.main import COMMANDS
+from forewarn.registry import WINGS, command_module
+for command in {*COMMANDS} - {name for wing in WINGS.values() for name in wing.commands}:
+    command_module(command)
+assert not [name for name in sys.modules if name.startswith("forewarn.wings.")]
+for line in sys.stdin:
+    program, words, folder, out, err = json.loads(line)
+    if not (child := os.fork()):
+        break
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+else:
+    sys.exit()
+os.chdir(folder)
+for number, path in enumerate((os.devnull, out, err)):
+    os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC), number)
+sys.argv = ["-c", *words]
+exec(program, {"__name__": "__main__"})
+"""
+"""It has imported the core without any wing, and forks a process for each program."""
+
+
+class Done(NamedTuple):
+    """What a program left behind."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Python = Callable[..., Done]
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Python]:
+    """Return a function that runs a program in a process of its own, with words."""
+    outputs = [tmp_path_factory.mktemp("outputs") / name for name in ("out", "err")]
+    command = [sys.executable, "-c", SERVER]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    ) as server:
+        assert server.stdin and server.stdout
+        asks, answers = server.stdin, server.stdout
+
+        def run(program: str, *words: object) -> Done:
+            request = [program, [*map(str, words)], os.getcwd(), *map(str, outputs)]
+            asks.write(json.dumps(request) + "\n")
+            code = int(answers.readline())
+            return Done(code, *(path.read_text() for path in outputs))
+
+        yield run
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +130,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("wing", WINGS)
-def test_the_core_works_without_a_wing(wing: str, folder: Path) -> None:
+def test_the_core_works_without_a_wing(wing: str, folder: Path, python: Python) -> None:
     done = python(ABSENT.format(wing=wing) + WORK, folder)
     assert not done.returncode, done.stderr
     lines: list[Any] = [json.loads(x) for x in done.stdout.splitlines() if x.startswith('["')]
@@ -92,7 +143,7 @@ def test_the_core_works_without_a_wing(wing: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("wing", WINGS)
-def test_each_command_of_a_wing_names_it_where_it_is_absent(wing: str) -> None:
+def test_each_command_of_a_wing_names_it_where_it_is_absent(wing: str, python: Python) -> None:
     for command in WINGS[wing].commands:
         assert command in COMMANDS
         assert command_module(command).DESCRIPTION
@@ -107,7 +158,7 @@ def test_each_command_of_a_wing_names_it_where_it_is_absent(wing: str) -> None:
     ("wing", "key"), [(name, key) for name, wing in WINGS.items() for key in wing.sections]
 )
 def test_each_section_of_a_wing_names_it_where_it_is_absent(
-    wing: str, key: str, tmp_path: Path
+    wing: str, key: str, tmp_path: Path, python: Python
 ) -> None:
     assert key in MonitorSpec.model_fields
     assert issubclass(section_of_wing(key), Section)
@@ -119,7 +170,7 @@ def test_each_section_of_a_wing_names_it_where_it_is_absent(
     assert f"needs the wing {wing}" in done.stdout
 
 
-def test_a_signal_with_rules_about_plans_names_the_wing(tmp_path: Path) -> None:
+def test_a_signal_with_rules_about_plans_names_the_wing(tmp_path: Path, python: Python) -> None:
     config = tmp_path / "m.yaml"
     (tmp_path / "rules.yaml").write_text("rules: {}\n")
     config.write_text(
@@ -131,7 +182,7 @@ def test_a_signal_with_rules_about_plans_names_the_wing(tmp_path: Path) -> None:
     assert "a signal with rules about plans needs the wing plans" in done.stdout + done.stderr
 
 
-def test_runs_of_agents_name_the_wing(tmp_path: Path) -> None:
+def test_runs_of_agents_name_the_wing(tmp_path: Path, python: Python) -> None:
     run = {"calls": [{"action": "send", "args": {"to": "a"}, "observation": "ok"}]}
     (tmp_path / "runs.jsonl").write_text(json.dumps(run) + "\n")
     assert not python(MAIN, "info", tmp_path / "runs.jsonl").returncode
@@ -140,7 +191,7 @@ def test_runs_of_agents_name_the_wing(tmp_path: Path) -> None:
     assert "a recording with runs of agents needs the wing agents" in done.stderr
 
 
-def test_learned_scores_in_a_model_file_name_the_wing(folder: Path) -> None:
+def test_learned_scores_in_a_model_file_name_the_wing(folder: Path, python: Python) -> None:
     model = folder / "scored.json"
     words = ["learn", folder / "runs", "-c", folder / "m.yaml", "-o", model, "-q"]
     assert not python(MAIN, *words).returncode
@@ -165,7 +216,7 @@ def test_learned_scores_in_a_model_file_name_the_wing(folder: Path) -> None:
     ],
 )
 def test_each_option_of_a_wing_names_it_where_it_is_absent(
-    wing: str, words: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    wing: str, words: str, folder: Path, monkeypatch: pytest.MonkeyPatch, python: Python
 ) -> None:
     monkeypatch.chdir(folder)
     least = CONFIG.replace("horizon: 1", "horizon: 1, risk_measure: min_risk")
@@ -181,7 +232,7 @@ def test_each_option_of_a_wing_names_it_where_it_is_absent(
     ("wing", "kind"), [(name, kind) for name, wing in WINGS.items() for kind in wing.state_kinds]
 )
 def test_each_kind_of_states_of_a_wing_names_it_where_it_is_absent(
-    wing: str, kind: str, tmp_path: Path
+    wing: str, kind: str, tmp_path: Path, python: Python
 ) -> None:
     assert isinstance(state_kind(kind), Kind)
     config = tmp_path / "m.yaml"
