@@ -161,6 +161,8 @@ def learn_model(
                 allow_missing=allow_missing,
             )
         model = replace(model, sections={**model.sections, NORMAL: (found,)})
+        if (kept := len(found.recordings)) < len(safe):
+            notes += (f"normal moments are those of {kept} of {len(safe)} such recordings",)
     notes += _together(counted, compiled.spec)
     warnings = (
         *filter(None, [copies.remark()]),

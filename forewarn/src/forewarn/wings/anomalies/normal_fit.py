@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from forewarn.logic.specification import CompiledSpec
 from forewarn.recordings.groups import Grouping
 from forewarn.recordings.registry import open_recording
 from forewarn.wings.anomalies.normal_moments import (
+    MOST_RUNS,
     Floats,
     NormalMoments,
     fit_normal,
@@ -70,22 +71,22 @@ def learn_normal(
             if run.digest in normal and run.digest not in runs:
                 runs[run.digest] = run
                 held += run.values.size
-            if held > MOST_NUMBERS:
+            if held > MOST_NUMBERS or len(_together(runs.values())) >= MOST_RUNS:
                 break
     return fit_normal(
-        _together(list(runs.values())),
+        [np.concatenate(some) for some in _together(runs.values()).values()],
         compiled.abstraction.signals,
         tuple(runs),
         {name: NO_NUMBER for run in runs.values() for name in run.others},
     )
 
 
-def _together(runs: Sequence[NormalRun]) -> list[Floats]:
-    """Return the values of runs; those of a group are one."""
+def _together(runs: Iterable[NormalRun]) -> dict[str, list[Floats]]:
+    """Return the values of runs by what they belong to: a group, or the recording alone."""
     parts: dict[str, list[Floats]] = {}
     for run in runs:
         parts.setdefault(run.group or run.digest, []).append(run.values)
-    return [np.concatenate(some) for some in parts.values()]
+    return parts
 
 
 def normal_run(
