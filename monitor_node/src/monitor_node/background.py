@@ -23,7 +23,7 @@ from forewarn.monitoring.intervention import Intervention
 from forewarn.monitoring.live_session import LiveSession
 from forewarn.monitoring.memory_bound import MOST_COUNTED
 from forewarn.monitoring.online_learning import OnlineLearner
-from forewarn.monitoring.risk_measure import needs_bounds
+from forewarn.monitoring.policy import needs_bounds
 from forewarn.monitoring.run_anomaly import Detector
 from forewarn.monitoring.step import Monitor
 from forewarn.threads import in_background

@@ -13,7 +13,7 @@ from rclpy.parameter import Parameter
 from forewarn.errors import ConfigError, ForewarnError
 from forewarn.monitoring.changed_policy import with_policies
 from forewarn.monitoring.live_session import LiveSession
-from forewarn.monitoring.risk_measure import needs_bounds
+from forewarn.monitoring.policy import needs_bounds
 from monitor_node import parameters
 
 

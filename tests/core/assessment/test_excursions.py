@@ -13,9 +13,9 @@ from forewarn.assessment.excursions import find_excursions
 from forewarn.assessment.history import History, Track
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
-from forewarn.monitoring.breach import Broken
 from forewarn.monitoring.build import compile_spec
 from forewarn.monitoring.live_session import LiveSession
+from forewarn.monitoring.policy import Broken
 
 TEXT = """
 rate: 10

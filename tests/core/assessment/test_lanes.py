@@ -14,7 +14,7 @@ from forewarn.assessment.lanes import OFF, ON, TERMINAL, UNKNOWN, WARNING, State
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.monitoring.intervention import AdvisorState, advise, answers_of
-from forewarn.monitoring.risk_measure import RiskMeasure
+from forewarn.monitoring.policy import RiskMeasure
 from forewarn.signals.clock_kinds import Grid
 from forewarn.states.vocabulary import Observation, Vocabulary
 

@@ -13,8 +13,7 @@ from written_runs import breaches
 
 from forewarn.assessment.episodes import AlertRule, ScoredRun, find_episodes
 from forewarn.assessment.history import Track
-from forewarn.monitoring.breach import Broken
-from forewarn.monitoring.policy import RESTING, Level, Rules, decide
+from forewarn.monitoring.policy import RESTING, Broken, Level, Rules, decide
 from forewarn.monitoring.verdict import PropertyStatus
 
 RATE = 10.0

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from forewarn.assessment.history import Track
-from forewarn.monitoring.breach import Breach, Evidence, follow
+from forewarn.monitoring.branches import Breach, Evidence, follow
 from forewarn.monitoring.verdict import PropertyStatus
 
 STATUS = {

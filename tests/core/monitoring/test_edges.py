@@ -27,12 +27,12 @@ from forewarn.monitoring.policy import (
     RESTING,
     Level,
     PolicyState,
+    RiskMeasure,
     Rules,
     compile_rules,
     decide,
     release,
 )
-from forewarn.monitoring.risk_measure import RiskMeasure
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.signals.clock_kinds import Grid
 

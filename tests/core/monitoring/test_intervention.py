@@ -6,7 +6,7 @@ import pytest
 
 from forewarn.config.sections import PropertySpec
 from forewarn.monitoring.intervention import AdvisorState, advise, answers_of
-from forewarn.monitoring.risk_measure import RiskMeasure
+from forewarn.monitoring.policy import RiskMeasure
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.signals.clock_kinds import Grid
 

@@ -8,7 +8,7 @@ from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.logic.specification import compile_spec
 from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.violation_facts import in_words, violation_facts, violation_values
+from forewarn.monitoring.composition import values_in_words, violation_facts, violation_values
 from forewarn.signals.snapshots import Snapshot
 
 TEXT = """
@@ -46,4 +46,4 @@ def test_a_violation_names_the_signals_of_its_rule_and_what_they_were() -> None:
     ],
 )
 def test_values_are_short(values: dict[str, object], said: str) -> None:
-    assert in_words(values) == said
+    assert values_in_words(values) == said

@@ -13,8 +13,7 @@ from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError
 from forewarn.logic.specification import CompiledSpec, compile_spec
-from forewarn.states.condition import Condition
-from forewarn.states.fresh import clear_ways
+from forewarn.states.condition import Condition, clear_ways
 
 SIGNALS = """\
   behind: {timeout: 0.5}

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from forewarn.assessment.history import Track
 from forewarn.config.sections import PropertySpec
-from forewarn.monitoring.breach import Broken
+from forewarn.monitoring.policy import Broken
 from forewarn.monitoring.verdict import PropertyStatus
 from forewarn.signals.clock_kinds import Grid
 

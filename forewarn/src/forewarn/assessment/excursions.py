@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from forewarn.assessment.episodes import ScoredRun
 from forewarn.assessment.history import Track
-from forewarn.monitoring.breach import Broken
+from forewarn.monitoring.policy import Broken
 
 Bools = NDArray[np.bool_]
 Rows = NDArray[np.int64]

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.monitoring.composition import violation_values
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty
 from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
-from forewarn.monitoring.violation_facts import violation_values
 from forewarn.signals.clock import Clock, horizon_ticks
 from forewarn.states.condition import Condition
 

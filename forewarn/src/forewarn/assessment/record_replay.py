@@ -39,7 +39,7 @@ from forewarn.recordings.interface import Recording
 from forewarn.recordings.registry import open_recording
 from forewarn.recordings.zstd import CutError, unpacked
 from forewarn.registry import part
-from forewarn.states.fresh import KEY
+from forewarn.states.condition import KEY
 from forewarn.states.plan_signals import unpacked_readers
 
 Found = TypeVar("Found")

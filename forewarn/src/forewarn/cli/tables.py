@@ -22,9 +22,9 @@ from forewarn.assessment.watched_runs import not_judged
 from forewarn.cli.common import lasting, share
 from forewarn.cli.output import Output
 from forewarn.errors import plural
+from forewarn.monitoring.composition import values_in_words
 from forewarn.monitoring.run_anomaly import DISTANCE, AnomalyRow, shares_in_words, worst_in_words
 from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.violation_facts import in_words
 from forewarn.signals.clock import Clock
 
 #: Characters from which on a state is shown as what changed.
@@ -124,7 +124,7 @@ def _cells(monitor: Monitor, run: RecordedRun, event: Alert | Violation, state: 
     if isinstance(event, Violation):
         alert, outcome = event.answer, event.outcome
         tick, kind, lead = event.tick, "VIOLATION", lasting(event.lead, clock)
-        values = in_words(run.history.seen.get((event.name, tick), {}))
+        values = values_in_words(run.history.seen.get((event.name, tick), {}))
     else:
         alert, outcome = event, event.outcome.told
         tick, kind, lead, values = event.start, "alert", "", ""

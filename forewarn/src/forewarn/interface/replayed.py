@@ -22,7 +22,7 @@ from forewarn.files.outputs import write_output
 from forewarn.interface.learned import Recordings, part_of, paths_of
 from forewarn.interface.monitors import Monitor
 from forewarn.interface.shown import figure_of, frame_of, table_of
-from forewarn.monitoring.violation_facts import in_words
+from forewarn.monitoring.composition import values_in_words
 from forewarn.recordings.given import existing_recordings
 
 MOMENTS = 10
@@ -252,7 +252,7 @@ class Replay:
             if event["property"] == name:
                 when = clock.say(event["elapsed"], ".2f")
                 told = event.get("outcome") or f"lead {event.get('lead')}"
-                values = in_words(event.get("values") or {})
+                values = values_in_words(event.get("values") or {})
                 line = f"  {event['recording']} at {when}: {event['event']}, {told}"
                 found.append(f"{line}, {values}" if values else line)
         return found

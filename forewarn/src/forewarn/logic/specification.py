@@ -23,8 +23,7 @@ from forewarn.logic.compilation import compile_formula
 from forewarn.logic.parser import RESERVED, parse_formula
 from forewarn.logic.syntax import Atom, Constant, Formula, Not, atoms_of
 from forewarn.signals.clock_kinds import clock_of
-from forewarn.states.condition import hold_conditions
-from forewarn.states.fresh import clear_ways
+from forewarn.states.condition import clear_ways, hold_conditions
 from forewarn.states.kinds import build_states
 from forewarn.states.observation_error import observation_errors
 

@@ -21,8 +21,7 @@ from forewarn.monitoring.branches import live_automaton
 from forewarn.monitoring.estimated import estimates_of
 from forewarn.monitoring.likely_path import look_ahead
 from forewarn.monitoring.model_fit import check_model
-from forewarn.monitoring.policy import compile_rules
-from forewarn.monitoring.risk_measure import needs_bounds
+from forewarn.monitoring.policy import compile_rules, needs_bounds
 from forewarn.monitoring.solving import SolvedRisk, questions_of, solve
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel

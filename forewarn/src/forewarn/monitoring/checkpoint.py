@@ -13,10 +13,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from forewarn.errors import RecordingError
-from forewarn.monitoring.breach import Breach
-from forewarn.monitoring.evaluate import Memory
+from forewarn.monitoring.branches import Breach
+from forewarn.monitoring.evaluate import Memory, Mutes
 from forewarn.monitoring.intervention import AdvisorState
-from forewarn.monitoring.mutes import Mutes
 from forewarn.monitoring.policy import RESTING, Level, PolicyState, carried_over
 from forewarn.monitoring.property_step import PropertyState
 from forewarn.monitoring.step import Monitor, MonitorState

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from forewarn.config.actions import ACTIONS, LIMIT_SPEED, NO_ACTION, SEVERITY, WARN
 from forewarn.config.actuators import NO_WAY, Ways
-from forewarn.monitoring.policy import Level
-from forewarn.monitoring.risk_measure import RiskMeasure
+from forewarn.monitoring.policy import Level, RiskMeasure
 from forewarn.monitoring.risk_rows import RiskRow, compared, never_seen
 from forewarn.signals.clock import Clock, within
 from forewarn.signals.clock_kinds import Grid

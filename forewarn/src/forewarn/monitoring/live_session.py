@@ -21,11 +21,11 @@ from forewarn.monitoring.evaluate import (
     EscalationChains,
     EvaluatedTick,
     Memory,
+    Muted,
     TickResult,
     evaluate,
 )
 from forewarn.monitoring.intervention import Intervention, withdraw
-from forewarn.monitoring.mutes import Muted
 from forewarn.monitoring.policy import Level, carried_over, release
 from forewarn.monitoring.session import Inputs
 from forewarn.signals.external import ExternalSignals

@@ -1,4 +1,7 @@
-"""The policy: from the risk of a property to its alert level, as a pure state machine."""
+"""The policy: from the risk of a property to its alert level, as a pure state machine.
+
+The key `risk_measure` says which figure of a property is compared with its thresholds.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,59 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from forewarn.monitoring.breach import Broken
-
 if TYPE_CHECKING:
+    from forewarn.config.file import MonitorSpec
     from forewarn.config.sections import PropertySpec
     from forewarn.signals.clock import Clock
+
+
+class RiskMeasure(IntEnum):
+    """What is compared; the number is that of forewarn_msgs/msg/Risk."""
+
+    RISK = 0
+    UPPER = 1
+    MIN_RISK = 2
+    EXPECTED = 3
+
+    @property
+    def words(self) -> str:
+        """What it is called in sentences."""
+        return ("risk", "upper bound", "least risk of all choices", "expected risk")[self]
+
+    def chosen(self, risk: float, upper: float, min_risk: float, expected: float) -> float:
+        """Return the figure that is compared."""
+        return (risk, upper, min_risk, expected)[self]
+
+
+BY_KEY = {measure.name.lower(): measure for measure in RiskMeasure}
+"""By the words of the monitor file."""
+
+
+def needs_bounds(spec: MonitorSpec) -> bool:
+    """Tell whether a threshold is compared with a bound: then nothing may begin without bounds."""
+    return any(section.risk_measure == "upper" for section in spec.properties.values())
+
+
+class Broken(IntEnum):
+    """Whether a rule is broken at a tick, in rising order of urgency.
+
+    Attributes
+    ----------
+    NO
+        No breach is open.
+    CLEARING
+        A breach is open, and does not last at this tick: it has been quiet for too short a time.
+    LASTS
+        A breach is open, and lasts.
+    AT_ONCE
+        The rule was violated at this tick, and the present state would not break it again: there
+        may be no second tick to count.
+    """
+
+    NO = 0
+    CLEARING = 1
+    LASTS = 2
+    AT_ONCE = 3
 
 
 class Level(IntEnum):

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forewarn.monitoring.belief import Belief, Filter, follow
-from forewarn.monitoring.branches import Step
-from forewarn.monitoring.breach import WHOLE, Breach, Evidence, Followed
-from forewarn.monitoring.breach import follow as follow_breach
-from forewarn.monitoring.policy import Level, PolicyState, decide
+from forewarn.monitoring.branches import WHOLE, Breach, Evidence, Followed, Step
+from forewarn.monitoring.branches import follow as follow_breach
+from forewarn.monitoring.policy import Level, PolicyState, RiskMeasure, decide
 from forewarn.monitoring.property_risk import (
     CERTAIN,
     NAN,
@@ -25,7 +24,6 @@ from forewarn.monitoring.property_risk import (
     scored_risk,
     uncertain_risk,
 )
-from forewarn.monitoring.risk_measure import RiskMeasure
 from forewarn.monitoring.verdict import (
     NO_EXPECTED,
     NO_LEAST,

@@ -11,8 +11,7 @@ import struct
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from forewarn.monitoring.policy import Level
-from forewarn.monitoring.risk_measure import RiskMeasure
+from forewarn.monitoring.policy import Level, RiskMeasure
 from forewarn.monitoring.verdict import PropertyStatus, PropertyVerdict, Verdict
 from forewarn.signals.clock import NANOSECONDS
 

@@ -17,7 +17,7 @@ from forewarn.monitoring.policy import RESTING, waits
 from forewarn.monitoring.property_step import PropertyState, TickInputs, inactive, is_steady, judge
 from forewarn.monitoring.verdict import PropertyVerdict, Verdict
 from forewarn.signals.snapshots import Failure, Snapshot, identical, singly
-from forewarn.states.fresh import clear_ways
+from forewarn.states.condition import clear_ways
 
 if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec

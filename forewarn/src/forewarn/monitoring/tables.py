@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from forewarn.checking.interface import ENDED, letter_class
 from forewarn.monitoring.branches import LiveAutomaton, Step, advance
-from forewarn.monitoring.risk_measure import BY_KEY, RiskMeasure
+from forewarn.monitoring.policy import BY_KEY, RiskMeasure
 from forewarn.monitoring.scored import Scored, fields_of, view_of
 from forewarn.states.interface import (
     Admission,

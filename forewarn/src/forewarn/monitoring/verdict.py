@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from forewarn.monitoring.breach import Broken
+from forewarn.monitoring.policy import Broken
 
 if TYPE_CHECKING:
     from forewarn.monitoring.policy import Level

@@ -6,8 +6,8 @@ from forewarn.assessment.events import Alert, Outcome, Violation
 from forewarn.assessment.published import LiveEvent
 from forewarn.assessment.replay import RecordedRun
 from forewarn.assessment.results import elapsed, state_name
+from forewarn.monitoring.composition import values_in_words
 from forewarn.monitoring.step import Monitor
-from forewarn.monitoring.violation_facts import in_words
 from forewarn.reports.page import absent, escape, table
 from forewarn.reports.states import state_cell
 
@@ -69,7 +69,7 @@ def event_row(
     )
     state = state_cell(state_name(monitor, run, tick))
     if isinstance(event, Violation):
-        values = in_words(run.history.seen.get((event.name, tick), {}))
+        values = values_in_words(run.history.seen.get((event.name, tick), {}))
         state += f"<div>{escape(values)}</div>" if values else ""
     return [when, escape(event.name), tag, lead, *of_alert, state]
 

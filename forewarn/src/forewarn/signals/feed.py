@@ -24,8 +24,8 @@ from forewarn.signals.channels import (
     one_decoded,
 )
 from forewarn.signals.clock import Clock, Payload, Samples
+from forewarn.signals.clock_kinds import telling_gaps
 from forewarn.signals.frames import Found, build_frames
-from forewarn.signals.gaps import telling_gaps
 from forewarn.signals.snapshots import Aged, Failure, Snapshot, StaleSignal
 from forewarn.signals.sources import SourceSignal, stored_value
 from forewarn.signals.stamps import APART_NS, clock_gap, not_yet

@@ -16,8 +16,8 @@ from forewarn.cli.init.examples import MOST_BROKEN
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.logic.specification import compile_spec
-from forewarn.monitoring.breach import Broken
 from forewarn.monitoring.build import build_monitor
+from forewarn.monitoring.policy import Broken
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.parts import Part
 
