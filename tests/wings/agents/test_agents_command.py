@@ -165,7 +165,7 @@ properties:
 
 @pytest.mark.skipif(not DATA.exists(), reason="no ../shared/data/agents beside the repository")
 @pytest.mark.parametrize(
-    "name", sampled(["tau_bench", "agentdojo", "agentspec_embodied", "toolemu"])
+    "name", sampled(["agentspec_embodied", "agentdojo", "tau_bench", "toolemu"])
 )
 def test_real_runs_go_through_every_command(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
