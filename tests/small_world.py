@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from forewarn.cli import main
 from forewarn.config.file import load_spec
 from forewarn.learning.pipeline import learn
 from forewarn.messages.definitions import MessageType, installed_message_type
@@ -133,3 +134,19 @@ def write_world(folder: Path, *, seconds: float = 12.0, text: str = MONITOR) -> 
         save_model(learn(used, spec, compiled.abstraction).model, folder / name)
     write_bag(folder / "bag.mcap", 7, seconds)
     return folder
+
+
+def write_watched(folder: Path, text: str) -> dict[str, str]:
+    """Write a monitor file that names what is normal, and its model; return them as parameters."""
+    config, model, normal = folder / "monitor.yaml", folder / "model.json", folder / "normal"
+    config.write_text(text)
+    normal.mkdir()
+    bags = [str(write_bag(folder / f"{seed}.mcap", seed, 30.0)) for seed in (1, 2, 3)]
+    for seed in range(10, 15):
+        write_bag(normal / f"{seed}.mcap", seed, 40.0)
+    assert main(["learn", *bags, "-c", str(config), "-o", str(model), "-q"]) == 0
+    given = ["anomalies", bags[0], "-c", str(config), "-m", str(model), "--alpha", "0.2", "-q"]
+    given += ["--calibrate", str(normal), "--save", str(folder / "normal.anomalies")]
+    assert main(given) in (0, 1)
+    config.write_text(f"{text}anomaly: {{file: normal.anomalies}}\n")
+    return {"config": str(config), "model": str(model)}

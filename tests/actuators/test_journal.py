@@ -23,10 +23,9 @@ from life import WORLD, measured, unsigned
 from live_ros import KEPT, Probe, Process, Stepper, environment, monitor_parameters, of
 from planners import Planner
 from rclpy.serialization import deserialize_message
-from small_world import MONITOR, TYPES, serialized, write_bag
+from small_world import MONITOR, TYPES, serialized, write_watched
 
 from forewarn.assessment.record_replay import replay_record
-from forewarn.cli import main
 from forewarn.config.file import load_spec
 from forewarn.messages.definitions import installed_message_type
 from forewarn.models.file import load_model
@@ -160,22 +159,10 @@ def test_a_breach_counts_once_though_the_monitor_is_killed_before_it_has_cleared
 @pytest.fixture(scope="module")
 def watching(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return the parameters of a node that watches runs for anomalies, tick by tick."""
-    folder = tmp_path_factory.mktemp("watching")
-    config, model, normal = folder / "monitor.yaml", folder / "model.json", folder / "normal"
     text = (
         MONITOR + "action: \"'brake' if speed < 2.9 else 'go'\"\nlearning: {recording_end: drop}\n"
     )
-    config.write_text(text)
-    normal.mkdir()
-    bags = [str(write_bag(folder / f"{seed}.mcap", seed, 30.0)) for seed in (1, 2, 3)]
-    for seed in range(10, 15):
-        write_bag(normal / f"{seed}.mcap", seed, 40.0)
-    assert main(["learn", *bags, "-c", str(config), "-o", str(model), "-q"]) == 0
-    given = ["anomalies", bags[0], "-c", str(config), "-m", str(model), "--alpha", "0.2", "-q"]
-    given += ["--calibrate", str(normal), "--save", str(folder / "normal.anomalies")]
-    assert main(given) in (0, 1)
-    config.write_text(f"{text}anomaly: {{file: normal.anomalies}}\n")
-    return {"config": str(config), "model": str(model)}
+    return write_watched(tmp_path_factory.mktemp("watching"), text)
 
 
 def test_a_run_is_judged_after_a_kill_as_in_one_life(

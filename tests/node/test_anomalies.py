@@ -9,7 +9,7 @@ import pytest
 from forewarn_msgs.msg import Anomaly
 from forewarn_msgs.srv import Reset
 from live_ros import KEPT, Probe, Process
-from small_world import DISTANCE, MONITOR, ODOMETRY, write_bag
+from small_world import DISTANCE, MONITOR, ODOMETRY, write_watched
 
 from forewarn.assessment.record_replay import replay_record
 from forewarn.cli import main
@@ -28,19 +28,7 @@ BY_STEPS = (
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return the parameters of a node whose monitor file names what is normal, and its model."""
-    folder = tmp_path_factory.mktemp("anomalies")
-    config, model, normal = folder / "monitor.yaml", folder / "model.json", folder / "normal"
-    config.write_text(BY_STEPS)
-    normal.mkdir()
-    bags = [str(write_bag(folder / f"{seed}.mcap", seed, 30.0)) for seed in (1, 2, 3)]
-    for seed in range(10, 15):
-        write_bag(normal / f"{seed}.mcap", seed, 40.0)
-    assert main(["learn", *bags, "-c", str(config), "-o", str(model), "-q"]) == 0
-    given = ["anomalies", bags[0], "-c", str(config), "-m", str(model), "--alpha", "0.2", "-q"]
-    given += ["--calibrate", str(normal), "--save", str(folder / "normal.anomalies")]
-    assert main(given) in (0, 1)
-    config.write_text(f"{BY_STEPS}anomaly: {{file: normal.anomalies}}\n")
-    return {"config": str(config), "model": str(model)}
+    return write_watched(tmp_path_factory.mktemp("anomalies"), BY_STEPS)
 
 
 def test_a_strange_step_is_told_with_what_was_expected_and_recorded(
