@@ -144,6 +144,23 @@ def test_trials_and_cars_of_others_are_judged(capsys: pytest.CaptureFixture[str]
     assert "hard_braking: left out: broken in 0 scenes" in said
 
 
+def test_crashes_are_judged_by_successes_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from evaluation.foresight import successes
+
+    monkeypatch.chdir(tmp_path)
+    for number in range(24):
+        kind = ("E2", "N3", "E3", "N5")[number % 4]
+        trial(Path("robot", f"{kind}_{number:03}.json"), 1 + number / 7 + 9 * (kind > "E3"), 12)
+    # evaluation.foresight.successes
+    command(successes.main, ["--robot", "robot", "--folder", "study"])
+    found = json.loads(Path("study/successes/figures.json").read_text())
+    assert found["distance_0"] == 1.0 and found["oncoming_0"] is None
+    assert (found["safe"], found["crashes"], found["crashes_reported"]) == (12, 12, 12)
+    assert "12 safe trials, 12 crashes" in capsys.readouterr().out
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("small")
 def test_trajectories_are_judged_by_the_others(
