@@ -80,22 +80,28 @@ def test_a_bucket_gives_what_the_disk_gives_and_no_byte_twice(
     assert len(ranges) < RECORDINGS * 60
 
 
-def test_a_worker_that_dies_in_mid_recording_costs_nothing_but_time(
-    fleet: Any, given: Given, tmp_path: Path
-) -> None:
-    scheduler = fleet.scheduler()
-    gateway = fleet.gateway()
-    doomed = fleet.worker(scheduler, tmp_path / "a", gateway)
-    killed = []
+def doom(fleet: Any, scheduler: Any, gateway: Any, folder: Path) -> list[str]:
+    """Start a worker that is killed while it reads, then another; return what it was reading."""
+    doomed = fleet.worker(scheduler, folder / "a", gateway)
+    killed: list[str] = []
 
     def kill(request: Any) -> int:
         if request.range and request.number > 12 and not killed:
             killed.append(request.path)
             doomed.kill()
-            fleet.worker(scheduler, tmp_path / "b")
+            fleet.worker(scheduler, folder / "b")
         return 0
 
     gateway.decide = kill
+    return killed
+
+
+def test_a_worker_that_dies_in_mid_recording_costs_nothing_but_time(
+    fleet: Any, given: Given, tmp_path: Path
+) -> None:
+    scheduler = fleet.scheduler()
+    gateway = fleet.gateway()
+    killed = doom(fleet, scheduler, gateway, tmp_path)
     model = tmp_path / "model.json"
     fleet.learned(given.url, "-c", given.config, "-o", model, "--scheduler", scheduler.found)
     assert killed
@@ -228,17 +234,7 @@ def test_a_cluster_replays_and_converts_as_this_process_does(
     fleet: Any, given: Given, tmp_path: Path
 ) -> None:
     scheduler, gateway = fleet.scheduler(), fleet.gateway()
-    doomed = fleet.worker(scheduler, tmp_path / "a", gateway)
-    killed = []
-
-    def kill(request: Any) -> int:
-        if request.range and request.number > 12 and not killed:
-            killed.append(request.path)
-            doomed.kill()
-            fleet.worker(scheduler, tmp_path / "b")
-        return 0
-
-    gateway.decide = kill
+    killed = doom(fleet, scheduler, gateway, tmp_path)
     model = tmp_path / "model.json"
     model.write_bytes(given.model)
     written = []
