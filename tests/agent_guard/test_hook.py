@@ -155,6 +155,10 @@ def test_another_call_is_made_in_place_of_one(
         ("read_file", False),
         ("recall", True),
     ]
+    noted = lines[1]["guard"]
+    assert (noted["rule"], noted["wanted"]) == ("read_once", "always(not second_read)")
+    assert noted["got"] == ["state: second_read"] and noted["action"] == "REPLACE"
+    assert len(noted["rules"]) == 64 and noted["version"] and "guard" not in lines[0]
 
 
 def test_what_was_safest_in_the_state_is_named_and_may_be_done_instead(tmp_path: Path) -> None:

@@ -6,10 +6,13 @@ changes nothing: the caller keeps the state that came of it, once the call was m
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -252,8 +255,37 @@ class Guard:
     def write(self, decision: Decision, values: Mapping[str, Any]) -> None:
         """Record a step, if steps are recorded."""
         if self.record is not None and values:
-            noted = plain(decision.reason or "; ".join(decision.unknown), 500)
+            noted = self._noted(decision)
             self.record.write(decision.run, decision.proposal.id, values, noted)
+
+    def _noted(self, decision: Decision) -> dict[str, Any]:
+        """Return what is recorded of a decision against a call, or of one that is not known."""
+        reason = plain(decision.reason or "; ".join(decision.unknown), 500)
+        if not reason:
+            return {}
+        return {
+            "reason": reason,
+            "action": decision.action,
+            "rule": decision.rule,
+            "wanted": self._formula(decision.rule),
+            "got": list(decision.evidence),
+            **self._versions,
+        }
+
+    def _formula(self, rule: str) -> str:
+        found = None if self.judge is None else self.judge.monitor.spec.properties.get(rule)
+        return "" if found is None else found.formula
+
+    @cached_property
+    def _versions(self) -> Mapping[str, str]:
+        """Return what decides: the version, and digests of the rules and of the model."""
+        found = {"version": version("forewarn")}
+        if self.judge is not None:
+            monitor = self.judge.monitor
+            rules = monitor.spec.model_dump_json().encode()
+            found["rules"] = hashlib.sha256(rules).hexdigest()
+            found["model"] = "" if monitor.model is None else monitor.model.digest
+        return found
 
     def dump(self, state: RunState) -> dict[str, Any]:
         """Return what is remembered of a run as plain data that goes through JSON."""

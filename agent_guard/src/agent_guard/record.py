@@ -16,7 +16,7 @@ from forewarn.files.inputs import open_plain
 
 log = logging.getLogger("agent_guard")
 NOTED = "guard"
-"""Key of a line that says what the guard had against the call, or could not know."""
+"""Key of a line that says what the guard had against the call, or could not know: `noted`."""
 CALL = "call"
 """Key of a line that names the call, so that one which is begun again is not written twice."""
 MOST_PLACES = 100_000
@@ -51,10 +51,12 @@ class StepRecord:
         self._file: ChainedFile | None = None
         self._failed = False
 
-    def write(self, run: str, call: str, values: Mapping[str, Any], noted: str = "") -> None:
+    def write(
+        self, run: str, call: str, values: Mapping[str, Any], noted: Mapping[str, Any]
+    ) -> None:
         """Append a step, unless this call of the run is there already.
 
-        `noted` is why the guard had something against it, or could not know.
+        `noted` is what the guard had against it, or could not know; empty where it had nothing.
 
         A file or a step that cannot be written is logged once; calls go on.
         """
