@@ -299,6 +299,27 @@ def test_a_record_that_was_cut_short_goes_on(tmp_path: Path) -> None:
     assert [json.loads(line)["step"] for line in record.read_text().splitlines()] == [0, 1]
 
 
+def test_each_decision_against_a_call_is_kept_with_what_decided(tmp_path: Path) -> None:
+    kept = tmp_path / "decisions.jsonl"
+    guard = Guard.open(written(tmp_path), decisions=kept)
+    run = attacked(guard)
+    assert not kept.exists(), "what is read is no decision against a call"
+    refused = run.before("send_money", {"to": "AC1234"}, "c1")
+    assert refused.call is None
+    run.before("", {})
+    stopped, failed = map(json.loads, kept.read_text().splitlines())
+    assert (stopped["tool"], stopped["arguments"], stopped["call"]) == (
+        "send_money", {"to": "AC1234"}, "c1",
+    )  # fmt: skip
+    assert (stopped["made"], stopped["rule"]) == (None, "no_foreign_payee")
+    assert stopped["wanted"] == "always(not foreign_payee)" and stopped["got"]
+    assert stopped["action"] == refused.decision.action and len(stopped["rules"]) == 64
+    assert "GuardError" in failed["failure"] and failed["made"] is None
+    assert main(["verify", str(kept)]) == 0
+    kept.write_text(kept.read_text().replace("AC1234", "AC1235"))
+    assert main(["verify", str(kept)]) == 1
+
+
 def test_a_record_that_was_changed_is_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -329,7 +350,7 @@ def test_a_record_that_cannot_be_written_is_told_once(
     guard = Guard.open(written(tmp_path), record=tmp_path / "none" / "steps.jsonl")
     run = attacked(guard)
     run.before("say", {})
-    assert [r.message[:24] for r in caplog.records] == ["steps are not recorded: "]
+    assert [r.message[:16] for r in caplog.records] == ["not recorded in "]
 
 
 def test_who_only_observes_lets_everything_pass_and_says_what_it_would_do(

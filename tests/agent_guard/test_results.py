@@ -323,6 +323,6 @@ def test_a_step_that_cannot_be_recorded_stops_nobody_and_is_told(
     run = GuardedRun(guard, "thread", TASK, context={"user": {(1, 2): "x"}})
     assert run.before("read_file", {"path": "x"}).call is not None
     assert GuardedRun(guard, "t", context={"user": Speechless()}).before("say", {}).call
-    assert caplog.text.count("steps are not recorded: TypeError: keys must be") == 1
+    assert caplog.text.count("TypeError: keys must be") == 1
     assert GuardedRun(guard, "other", TASK).before("say", {}).call is not None
     assert [json.loads(line)["run"] for line in path.read_text().splitlines()] == ["other"]

@@ -34,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.rules,
             options.model,
             record=options.record,
+            decisions=options.decisions,
             record_key=options.record_key,
             on_failure=options.on_failure,
             replace=by_shield(dict(options.replace)) if options.replace else None,
@@ -88,7 +89,10 @@ def _parser() -> argparse.ArgumentParser:
     mcp.add_argument("--task", default="", metavar="TEXT", help="what the user asked for")
     mcp.add_argument("--name", default="mcp", help="name of the run, for the record")
     mcp.add_argument("--record", type=Path, metavar="FILE", help="append all steps to this trace")
-    mcp.add_argument("--record-key", type=Path, metavar="FILE", help="key of the record's chain")
+    mcp.add_argument(
+        "--decisions", type=Path, metavar="FILE", help="append each decision against a call"
+    )
+    mcp.add_argument("--record-key", type=Path, metavar="FILE", help="key of the chains of both")
     mcp.add_argument("--on-failure", choices=("block", "pass"), default="block")
     mcp.add_argument(
         "--replace",

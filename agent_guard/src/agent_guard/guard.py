@@ -11,6 +11,7 @@ import itertools
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -23,7 +24,7 @@ from agent_guard.human_response import read_answer
 from agent_guard.options import Options
 from agent_guard.outcomes import GuardError, JudgedCall, RunState, Settled
 from agent_guard.recent import Recent
-from agent_guard.record import StepRecord
+from agent_guard.record import ChainedLines, StepRecord
 from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, REPLAN
 from forewarn.errors import ForewarnError
 from forewarn.files.chain import read_key
@@ -54,6 +55,8 @@ class Guard:
         See there.
     record : StepRecord or None
         Where the steps are written.
+    decisions : ChainedLines or None
+        Where decisions against calls are written, and those that could not be made.
     failure : str
         Why there are no rules.
     """
@@ -61,6 +64,7 @@ class Guard:
     judge: Judge | None
     options: Options = field(default_factory=Options)
     record: StepRecord | None = None
+    decisions: ChainedLines | None = None
     failure: str = ""
     _deadline: Deadline = field(init=False, repr=False, compare=False)
     _classifiers: Classifiers = field(init=False, repr=False, compare=False)
@@ -73,6 +77,7 @@ class Guard:
         model: Path | str | None = None,
         *,
         record: Path | str | None = None,
+        decisions: Path | str | None = None,
         record_key: Path | str | None = None,
         **options: Any,
     ) -> Guard:
@@ -86,8 +91,11 @@ class Guard:
             The model; by default that of the monitor file, if it names one.
         record : path, optional
             A trace that the steps are appended to, JSON lines.
+        decisions : path, optional
+            A file that each decision against a call is appended to, JSON lines: when, which call,
+            what was done, the rule, what it wanted and got, and what decided.
         record_key : path, optional
-            The file with the key of its chain of hashes.
+            The file with the key of the chains of hashes of both.
         **options
             See `Options`.
 
@@ -98,7 +106,9 @@ class Guard:
             every decision says why nothing is judged.
         """
         chosen = Options(**options)
-        written = None if record is None else StepRecord(record, read_key(record_key))
+        key = read_key(record_key)
+        written = None if record is None else StepRecord(record, key)
+        kept = None if decisions is None else ChainedLines(decisions, key)
         try:
             given = None if model is None else Path(model)
             judge = Judge.of(*load_fitting(Path(monitor), given))
@@ -106,10 +116,10 @@ class Guard:
             if chosen.on_failure == "block":
                 raise
             log.error("nothing is guarded: %s", error)
-            return cls(None, chosen, written, str(error))
+            return cls(None, chosen, written, kept, str(error))
         if judge.monitor.spec.mode != "act":
             log.warning("%s only observes: every call passes (mode: act would stop calls)", monitor)
-        return cls(judge, chosen, written)
+        return cls(judge, chosen, written, kept)
 
     def __post_init__(self) -> None:
         """Begin to watch the time."""
@@ -233,6 +243,7 @@ class Guard:
             notable = decision.active or decision.failure or decision.unknown
             level = logging.WARNING if notable else logging.INFO
             log.log(level, "%s", describe(decision, settled.call is not None))
+            self._keep(settled)
         if self.options.on_decision is None:
             return settled
         try:
@@ -258,13 +269,31 @@ class Guard:
             noted = self._noted(decision)
             self.record.write(decision.run, decision.proposal.id, values, noted)
 
+    def _keep(self, settled: Settled) -> None:
+        if self.decisions is None:
+            return
+        decision = settled.decision
+        self.decisions.append(
+            {
+                "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+                "run": decision.run,
+                "step": decision.step,
+                "call": decision.proposal.id,
+                "tool": decision.proposal.tool,
+                "arguments": decision.proposal.arguments,
+                "made": None if settled.call is None else settled.call.tool,
+                **self._account(decision),
+                "failure": decision.failure,
+            }
+        )
+
     def _noted(self, decision: Decision) -> dict[str, Any]:
-        """Return what is recorded of a decision against a call, or of one that is not known."""
-        reason = plain(decision.reason or "; ".join(decision.unknown), 500)
-        if not reason:
-            return {}
+        """Return what a step says of a decision against its call, or of one that is not known."""
+        return self._account(decision) if decision.reason or decision.unknown else {}
+
+    def _account(self, decision: Decision) -> dict[str, Any]:
         return {
-            "reason": reason,
+            "reason": plain(decision.reason or "; ".join(decision.unknown), 500),
             "action": decision.action,
             "rule": decision.rule,
             "wanted": self._formula(decision.rule),

@@ -25,15 +25,52 @@ MOST_PLACES = 100_000
 Place = tuple[str, int, str]
 
 
+class ChainedLines:
+    """Appends lines of JSON to a file that may be there already; threads may share it.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file. Its chain of hashes is beside it (`forewarn.files.chain`).
+    key : bytes, optional
+        What the chain is keyed with.
+    """
+
+    def __init__(self, path: Path | str, key: bytes | None = None) -> None:
+        self.path = Path(path)
+        self._key = key
+        self._lock = threading.Lock()
+        self._file: ChainedFile | None = None
+        self._failed = False
+
+    def append(self, values: Mapping[str, Any]) -> bool:
+        """Append a line; return whether it is there.
+
+        A file or a line that cannot be written is logged once; calls go on.
+        """
+        try:
+            line = json.dumps(values, default=str, separators=(",", ":"))
+            with self._lock:
+                if self._file is None:
+                    self._file = ChainedFile(self.path, self._key)
+                self._file.write(f"{line}\n".encode())
+        except Exception as error:  # a value of `context` may raise whatever it likes
+            if not self._failed:
+                log.error("not recorded in %s: %s: %s", self.path, type(error).__name__, error)
+            self._failed = True
+            return False
+        return True
+
+
 class StepRecord:
     """Appends steps to a trace; runs may be interleaved.
 
     Parameters
     ----------
     path : Path or str
-        The file; what is in it stays. Its chain of hashes is beside it (`forewarn.files.chain`).
+        The file; what is in it stays.
     key : bytes, optional
-        What the chain is keyed with.
+        What its chain is keyed with.
 
     Raises
     ------
@@ -43,13 +80,11 @@ class StepRecord:
 
     def __init__(self, path: Path | str, key: bytes | None = None) -> None:
         self.path = Path(path)
-        self._key = key
+        self._lines = ChainedLines(path, key)
         self._lock = threading.Lock()
         self._written: dict[Place, None] = {}
         for place in _written(self.path):
             self._note(place)
-        self._file: ChainedFile | None = None
-        self._failed = False
 
     def write(
         self, run: str, call: str, values: Mapping[str, Any], noted: Mapping[str, Any]
@@ -57,28 +92,12 @@ class StepRecord:
         """Append a step, unless this call of the run is there already.
 
         `noted` is what the guard had against it, or could not know; empty where it had nothing.
-
-        A file or a step that cannot be written is logged once; calls go on.
         """
         place = (run, values["step"], call)
+        step = {**values, CALL: call, **({NOTED: noted} if noted else {})}
         with self._lock:
-            if place in self._written:
-                return
-            try:
-                line = json.dumps(
-                    {**values, CALL: call, **({NOTED: noted} if noted else {})},
-                    default=str,
-                    separators=(",", ":"),
-                )
-                if self._file is None:
-                    self._file = ChainedFile(self.path, self._key)
-                self._file.write(f"{line}\n".encode())
-            except Exception as error:  # a value of `context` may raise whatever it likes
-                if not self._failed:
-                    log.error("steps are not recorded: %s: %s", type(error).__name__, error)
-                self._failed = True
-                return
-            self._note(place)
+            if place not in self._written and self._lines.append(step):
+                self._note(place)
 
     def _note(self, place: Place) -> None:
         self._written[place] = None
