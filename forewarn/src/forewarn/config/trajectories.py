@@ -40,6 +40,7 @@ class ColumnsSpec(Section):
         Place of the centre in the plane, m. Keys within keys have dots: ``position.x``.
     heading : int or str or None
         Where not given or not known: the direction of the velocity, kept while the object stands.
+        Before it first moves it is 0, and the object's box a square of its length.
     vx, vy, speed : int or str or None
         Velocity, or speed along the heading, m/s. Where neither is given: from the last two places.
     length, width : int or str or None
