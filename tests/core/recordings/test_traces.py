@@ -118,6 +118,7 @@ def test_times_that_go_back_are_reported_and_put_in_order(tmp_path):
         ('{"t": 1' + "0" * 400 + "}", "lies beyond the year 2262"),
         ('{"t_ns": 1.5}', "t_ns: 1.5 is no whole number"),
         ('{"t": 1, "a": {"b": 1}}', "a: is an object"),
+        ('{"t": 1, "Ego": {"x": 1, "y": 2}}', "are read with `trajectories`"),
         ('{"t": 1, "a": [{"b": 1}]}', "a: holds an object"),
         ('{"t": 1, "a": 1, "a": 2}', "a: stands twice on the line"),
         ('{"t": 1, "a": 1' + "0" * 400 + "}", "is too large"),

@@ -38,6 +38,7 @@ from forewarn.recordings.interface import (
 from forewarn.recordings.zstd import CutError, ZstdFile, most
 
 ACCEPTED = 'a line like {"t": 12.3, "speed": 1.2}'
+POSES = "poses of all objects at each moment are read with `trajectories` in the monitor file"
 ACCEPTED_VALUE = "a number, a truth value, a text, or a list or set of these; None for unknown"
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz", ".jsonl.zst", ".ndjson.zst")
 
@@ -215,7 +216,9 @@ def sample_of(values: dict[str, Any]) -> Sample:
         elif type(value) is int:
             _check_size(name, value)
         elif isinstance(value, dict):
-            raise ValueError(f"{name}: is an object; accepted: number, truth value, text or list")
+            raise ValueError(
+                f"{name}: is an object; accepted: number, truth value, text or list; {POSES}"
+            )
     return Sample(time_ns, "", values)
 
 
@@ -261,7 +264,9 @@ def _element(name: str, value: Any) -> Any:
     if type(value) is int:
         _check_size(name, value)
     if isinstance(value, dict):
-        raise ValueError(f"{name}: holds an object; accepted: numbers, truth values and texts")
+        raise ValueError(
+            f"{name}: holds an object; accepted: numbers, truth values and texts; {POSES}"
+        )
     return value
 
 
