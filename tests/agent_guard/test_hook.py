@@ -144,7 +144,8 @@ def test_another_call_is_made_in_place_of_one(
     def instead(decision: Decision) -> Proposal:
         return Proposal("recall", {"path": decision.proposal.arguments["path"]})  # type: ignore[index]
 
-    guard = Guard.open(written(tmp_path), replace=instead, record=tmp_path / "steps.jsonl")
+    files = {"record": tmp_path / "steps.jsonl", "decisions": tmp_path / "decisions.jsonl"}
+    guard = Guard.open(written(tmp_path), replace=instead, **files)
     run = attacked(guard)
     settled = run.before("read_file", {"path": "x"}, "c2")
     assert settled.call == Proposal("recall", {"path": "x"}, "c2")
@@ -155,10 +156,10 @@ def test_another_call_is_made_in_place_of_one(
         ("read_file", False),
         ("recall", True),
     ]
-    noted = lines[1]["guard"]
-    assert (noted["rule"], noted["wanted"]) == ("read_once", "always(not second_read)")
-    assert noted["got"] == ["state: second_read"] and noted["action"] == "REPLACE"
-    assert len(noted["rules"]) == 64 and noted["version"] and "guard" not in lines[0]
+    assert lines[1]["guard"] == "read_once: this call breaks the rule" and "guard" not in lines[0]
+    kept = json.loads((tmp_path / "decisions.jsonl").read_text().splitlines()[-1])
+    assert (kept["tool"], kept["made"], kept["action"]) == ("read_file", "recall", "REPLACE")
+    assert (kept["wanted"], kept["got"]) == ("always(not second_read)", ["state: second_read"])
 
 
 def test_what_was_safest_in_the_state_is_named_and_may_be_done_instead(tmp_path: Path) -> None:

@@ -266,8 +266,7 @@ class Guard:
     def write(self, decision: Decision, values: Mapping[str, Any]) -> None:
         """Record a step, if steps are recorded."""
         if self.record is not None and values:
-            noted = self._noted(decision)
-            self.record.write(decision.run, decision.proposal.id, values, noted)
+            self.record.write(decision.run, decision.proposal.id, values, _reason(decision))
 
     def _keep(self, settled: Settled) -> None:
         if self.decisions is None:
@@ -287,13 +286,9 @@ class Guard:
             }
         )
 
-    def _noted(self, decision: Decision) -> dict[str, Any]:
-        """Return what a step says of a decision against its call, or of one that is not known."""
-        return self._account(decision) if decision.reason or decision.unknown else {}
-
     def _account(self, decision: Decision) -> dict[str, Any]:
         return {
-            "reason": plain(decision.reason or "; ".join(decision.unknown), 500),
+            "reason": _reason(decision),
             "action": decision.action,
             "rule": decision.rule,
             "wanted": self._formula(decision.rule),
@@ -478,6 +473,10 @@ def call_of(proposal: Proposal) -> Call:
     if len(call.arguments) > MOST_ARGUMENTS:
         raise GuardError(f"{len(call.arguments)} arguments", accepted=f"up to {MOST_ARGUMENTS}")
     return call
+
+
+def _reason(decision: Decision) -> str:
+    return plain(decision.reason or "; ".join(decision.unknown), 500)
 
 
 def _decision(judge: Judge, run: str, step: int, proposal: Proposal, found: Judgement) -> Decision:

@@ -16,7 +16,7 @@ from forewarn.files.inputs import open_plain
 
 log = logging.getLogger("agent_guard")
 NOTED = "guard"
-"""Key of a line that says what the guard had against the call, or could not know: `noted`."""
+"""Key of a line that says what the guard had against the call, or could not know."""
 CALL = "call"
 """Key of a line that names the call, so that one which is begun again is not written twice."""
 MOST_PLACES = 100_000
@@ -86,12 +86,10 @@ class StepRecord:
         for place in _written(self.path):
             self._note(place)
 
-    def write(
-        self, run: str, call: str, values: Mapping[str, Any], noted: Mapping[str, Any]
-    ) -> None:
+    def write(self, run: str, call: str, values: Mapping[str, Any], noted: str) -> None:
         """Append a step, unless this call of the run is there already.
 
-        `noted` is what the guard had against it, or could not know; empty where it had nothing.
+        `noted` is why the guard had something against it, or could not know.
         """
         place = (run, values["step"], call)
         step = {**values, CALL: call, **({NOTED: noted} if noted else {})}
