@@ -126,6 +126,41 @@ def test_a_live_session_says_the_same_at_each_tick(folder):
     assert again == state.run
 
 
+def learned(folder: Path, out: Path, numbers: range, *words: str, config: str = "m.yaml") -> int:
+    files = [str(folder / "past" / f"{i:02}.jsonl") for i in numbers]
+    return main(["learn", *files, "-c", f"{folder}/{config}", "-o", str(out), *words])
+
+
+def test_merge_keeps_the_moments_of_the_most_recordings_and_says_so(folder, tmp_path, capsys):
+    few, many, none, merged = (tmp_path / f"{name}.json" for name in ("few", "many", "no", "all"))
+    assert learned(folder, few, range(8)) == learned(folder, many, range(8, 24)) == 0
+    assert learned(folder, none, range(24, 30), config="plain.yaml") == 0
+    capsys.readouterr()
+    for order in ((few, many, none), (none, many, few)):
+        assert main(["merge", *map(str, order), "-o", str(merged)]) == 0
+        assert f"normal moments in {few} are left out" in (err := capsys.readouterr().err)
+        assert "of the most recordings (16) are kept" in err and str(many) not in err
+        kept, alone = normal_of(merged), normal_of(many)
+        assert kept.greatest == alone.greatest and (kept.moments == alone.moments).all()
+    assert main(["inspect", str(merged)]) == 0
+    assert "normal: 16 recordings without a violation, kept as" in capsys.readouterr().out
+
+
+def test_adding_to_a_model_keeps_the_moments_of_the_most_recordings(folder, tmp_path, capsys):
+    few, more, most = (tmp_path / f"{name}.json" for name in ("few", "more", "most"))
+    assert learned(folder, few, range(8)) == 0
+    assert learned(folder, more, range(8, 10), "--add-to", str(few)) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "normal moments stay those of 8 recordings added to" in said
+    assert normal_of(more).recordings == normal_of(few).recordings
+    assert learned(folder, most, range(10, 30), "--add-to", str(more)) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "normal moments of 8 recordings added to are left out" in said
+    assert len(normal_of(most).recordings) == 20
+    assert learned(folder, most, range(8, 30), "--add-to", str(few), config="plain.yaml") == 0
+    assert normal_of(most).recordings == normal_of(few).recordings
+
+
 @pytest.mark.parametrize(
     ("section", "problem"),
     [

@@ -150,7 +150,9 @@ def learn_model(
     _check_counted(counted, compiled, recordings[0])
     model = merge_models([counted.model, *others]) if others else counted.model
     model, groups = _estimated(compiled, model, counted, level, bars)
-    if normal and (safe := _normal(compiled, counted, added=bool(others))) is not None:
+    kept = kept_normal(model)
+    safe = _normal(compiled, counted, added=bool(others)) if normal else None
+    if safe is not None and (not kept or len(safe) > kept):
         with bars(f"reading {plural(len(recordings), 'recording')} for normal moments") as tell:
             found = part("anomalies", "normal_fit", "learning what is normal").learn_normal(
                 compiled,
@@ -161,8 +163,10 @@ def learn_model(
                 allow_missing=allow_missing,
             )
         model = replace(model, sections={**model.sections, NORMAL: (found,)})
-        if (kept := len(found.recordings)) < len(safe):
-            notes += (f"normal moments are those of {kept} of {len(safe)} such recordings",)
+        if (number := len(found.recordings)) < len(safe):
+            notes += (f"normal moments are those of {number} of {len(safe)} such recordings",)
+    if kept:
+        notes += (_which_normal(kept, kept_normal(model)),)
     notes += _together(counted, compiled.spec)
     warnings = (
         *filter(None, [copies.remark()]),
@@ -185,6 +189,18 @@ def notes_of_ends(
         ends = judge_ends(runs, horizon_ticks(clock, section.horizon))
         notes += ends_remark(spec, clock, name, automaton, ends)
     return notes
+
+
+def kept_normal(model: CountModel) -> int:
+    """Return from how many recordings without a violation a model keeps normal moments."""
+    return sum(len(one.recordings) for one in model.sections.get(NORMAL, ()))
+
+
+def _which_normal(before: int, now: int) -> str:
+    told = "those of two models cannot be joined, and those of the most recordings are kept"
+    if now > before:
+        return f"normal moments of {before} recordings added to are left out: {told}"
+    return f"normal moments stay those of {before} recordings added to: {told}"
 
 
 def _normal(compiled: CompiledSpec, counted: Learned, *, added: bool) -> frozenset[str] | None:

@@ -28,6 +28,7 @@ from forewarn.monitoring.loading import load_compiled
 from forewarn.monitoring.reasons import Reasons, explain_risk, in_words
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty
+from forewarn.registry import model_section
 from forewarn.reports.states import (
     RiskyState,
     by_visits,
@@ -84,6 +85,9 @@ def run(options: Options, output: Output) -> int:
     print_estimates(model, output, details=True)
     for fit in model.learned_score:
         output.say(fit.in_words)
+    for key, values in model.sections.items():
+        if values and (words := model_section(key).in_words) is not None:
+            output.say(words(values))
     limit = options.top or model.size
     _print_states(model, found, limit, output)
     print_coverage(model, found, limit, output)

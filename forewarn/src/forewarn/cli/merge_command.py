@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from forewarn.assessment.modelling import NORMAL, kept_normal
 from forewarn.cli.common import output_option
 from forewarn.cli.options import argument
 from forewarn.cli.output import Output
@@ -52,6 +54,7 @@ def run(options: Options, output: Output) -> int:
             )
     merged = merge_models(models)
     refuse_counted_twice(merged.provenance)
+    _remark_normal(options.models, models, merged, output)
     save_model(merged, options.output)
     transitions = int(merged.counts.sum())
     output.say(
@@ -67,3 +70,16 @@ def run(options: Options, output: Output) -> int:
         }
     )
     return 0
+
+
+def _remark_normal(
+    paths: Sequence[Path], models: Sequence[CountModel], merged: CountModel, output: Output
+) -> None:
+    """Say whose normal moments are left out."""
+    kept = merged.sections.get(NORMAL)
+    for path, model in zip(paths, models, strict=True):
+        if model.sections.get(NORMAL) and model.sections[NORMAL] is not kept:
+            output.note(
+                f"note: normal moments in {path} are left out: those of two models cannot be "
+                f"joined, and those of the most recordings ({kept_normal(merged)}) are kept"
+            )

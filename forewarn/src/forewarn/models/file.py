@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, astuple, replace
 from functools import partial
 from pathlib import Path
@@ -174,7 +174,19 @@ def merge_models(models: Iterable[CountModel]) -> CountModel:
         shards=tuple(shard for part in wide for shard in part.shards),
         estimates=(),
         hierarchical_prior=None,
+        sections=_joined_sections(parts),
     )
+
+
+def _joined_sections(models: Sequence[CountModel]) -> dict[str, tuple[Any, ...]]:
+    """Return what wings and other packages keep of models that are merged."""
+    keys = dict.fromkeys(key for model in models for key in model.sections)
+    found = {key: [m.sections[key] for m in models if m.sections.get(key)] for key in keys}
+    return {
+        key: some[0] if len(some) == 1 else model_section(key).joined(some)
+        for key, some in found.items()
+        if some
+    }
 
 
 def canonical(model: CountModel) -> CountModel:

@@ -8,6 +8,7 @@ the counts and on what the abstraction's digest covers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -23,7 +24,14 @@ class ModelSection(NamedTuple):
         From the values, of which there is at least one, to as many mappings that JSON can hold.
     parse : callable
         From a `Reader` of each mapping to the values; raises ModelError with the key path.
+    joined : callable, optional
+        From the values of each of several models to those of the merged one. By default those of
+        the first model that has any stay.
+    in_words : callable, optional
+        From the values to what `forewarn inspect` says of them.
     """
 
     dump: Callable[[Sequence[Any]], Sequence[dict[str, Any]]]
     parse: Callable[[Sequence[Reader]], tuple[Any, ...]]
+    joined: Callable[[Sequence[tuple[Any, ...]]], tuple[Any, ...]] = itemgetter(0)
+    in_words: Callable[[Sequence[Any]], str] | None = None

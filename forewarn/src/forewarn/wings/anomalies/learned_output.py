@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from forewarn.cli.output import Output
-from forewarn.errors import plural
 from forewarn.wings.anomalies.normal_moments import NormalMoments
 
 
@@ -14,13 +13,7 @@ def print_normal(found: NormalMoments, *, asked: bool, output: Output) -> None:
 
     `asked` tells that the monitor file has the section already.
     """
-    alpha, runs = found.usual_alpha, plural(len(found.recordings), "recording")
-    output.say(
-        f"normal: {runs} without a violation, kept as {plural(len(found.moments), 'moment')} of "
-        f"{plural(len(found.signals), 'signal')}; a run is anomalous from a distance of "
-        f"{found.limit(alpha):.3g} on: at most {100 * alpha:.3g} % of new normal runs as long as "
-        f"these ({plural(len(found.greatest), 'run')} compared with all others)"
-    )
+    output.say(found.in_words)
     if found.left_out:
         told = ", ".join(f"{name} {reason}" for name, reason in found.left_out.items())
         output.note(f"note: not compared: {told}")

@@ -72,4 +72,18 @@ def read_normal(reader: Reader) -> NormalMoments:
     )
 
 
-SECTION = ModelSection(dump_normal, parse_normal)
+def most_recordings(kept: Sequence[tuple[NormalMoments, ...]]) -> tuple[NormalMoments, ...]:
+    """Return the moments that come from the most recordings; of equals the first.
+
+    Moments of two models are not joined: runs of one were never compared with those of the other,
+    and no limit could be promised for both. What is kept keeps its promise.
+    """
+    return max(kept, key=lambda some: sum(len(one.recordings) for one in some))
+
+
+def in_words(kept: Sequence[NormalMoments]) -> str:
+    """Say what is kept of normal runs, and what is promised."""
+    return "\n".join(one.in_words for one in kept)
+
+
+SECTION = ModelSection(dump_normal, parse_normal, most_recordings, in_words)

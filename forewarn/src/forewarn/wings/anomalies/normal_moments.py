@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from forewarn.errors import ModelError, RecordingError
+from forewarn.errors import ModelError, RecordingError, plural
 from forewarn.wings.anomalies.step_evidence import conformal_p
 
 Floats = NDArray[np.float64]
@@ -97,6 +97,18 @@ class NormalMoments:
     def usual_alpha(self) -> float:
         """The share of false alarms that is promised where none is given."""
         return max(USUAL_ALPHA, self.least_alpha)
+
+    @property
+    def in_words(self) -> str:
+        """What is kept, and what is promised."""
+        alpha, runs = self.usual_alpha, plural(len(self.greatest), "run")
+        return (
+            f"normal: {plural(len(self.recordings), 'recording')} without a violation, kept as "
+            f"{plural(len(self.moments), 'moment')} of {plural(len(self.signals), 'signal')}; "
+            f"a run is anomalous from a distance of {self.limit(alpha):.3g} on: at most "
+            f"{100 * alpha:.3g} % of new normal runs as long as these ({runs} compared with all "
+            "others)"
+        )
 
     def limit(self, alpha: float) -> float:
         """Return the distance above which at most the share alpha of new normal runs gets.
