@@ -34,6 +34,14 @@ STEPS = (
 )
 
 
+class Mark(NamedTuple):
+    """A run in a picture of many."""
+
+    name: str
+    value: float
+    anomalous: bool
+
+
 class Surprise(NamedTuple):
     """What was found out about runs.
 
@@ -102,19 +110,26 @@ def _drift(judged: Sequence[JudgedRun], drift: Drift | None) -> str:
 
 
 def _overview(judged: Sequence[JudgedRun], calibration: Calibration) -> str:
-    if not judged:
+    marks = [Mark(one.run.name, one.finding.value, one.finding.anomalous) for one in judged]
+    limit = judged[0].finding.limit if judged else 0.0
+    return runs_plot(marks, limit, value_name(calibration))
+
+
+def runs_plot(marks: Sequence[Mark], limit: float, what: str) -> str:
+    """Return a picture of runs, each with its figure, and the limit; `what` names the figure."""
+    if not marks:
         return absent("No run was judged.")
-    drawn = judged[:MOST_DRAWN]
+    drawn = marks[:MOST_DRAWN]
     layout = base_layout(320, 16, 48)
     layout["xaxis"] = axis(title={"text": "run"})
-    layout["yaxis"] = axis(title={"text": value_name(calibration)})
+    layout["yaxis"] = axis(title={"text": what})
     layout["hovermode"] = "closest"
     data: list[dict[str, Any]] = [
         {
             "type": "scatter", "mode": "markers", "name": name,
-            "x": [i for i, one in enumerate(drawn) if one.finding.anomalous == odd],
-            "y": [round(one.finding.value, 6) for one in drawn if one.finding.anomalous == odd],
-            "text": [label(one.run.name) for one in drawn if one.finding.anomalous == odd],
+            "x": [i for i, one in enumerate(drawn) if one.anomalous == odd],
+            "y": [round(one.value, 6) for one in drawn if one.anomalous == odd],
+            "text": [label(one.name) for one in drawn if one.anomalous == odd],
             "marker": {"size": size, "symbol": symbol, "color": COLOURS[colour]},
             "hovertemplate": "%{text}<br>%{y:.3f}<extra></extra>",
         }
@@ -122,13 +137,14 @@ def _overview(judged: Sequence[JudgedRun], calibration: Calibration) -> str:
             (False, "runs", "circle", "risk", 6), (True, "anomalous runs", "x", "act", 9),
         )
     ]  # fmt: skip
-    data.append(_level("limit", [0, max(len(drawn) - 1, 1)], drawn[0].finding.limit))
-    rest = len(judged) - len(drawn)
+    data.append(level("limit", [0, max(len(drawn) - 1, 1)], limit))
+    rest = len(marks) - len(drawn)
     more = absent(f"The first {MOST_DRAWN:,} are drawn, {rest:,} are not.") if rest else ""
     return plot("runs-plot", {"data": data, "layout": layout}) + more
 
 
-def _level(name: str, x: Sequence[float], y: float) -> dict[str, Any]:
+def level(name: str, x: Sequence[float], y: float) -> dict[str, Any]:
+    """Return a dashed line at a limit."""
     return {
         "type": "scatter", "mode": "lines", "name": name, "x": list(x), "y": [round(y, 6)] * 2,
         "line": {"color": COLOURS["act"], "dash": "dash", "width": 1.5},
@@ -201,7 +217,7 @@ def _steps(one: JudgedRun, calibration: Calibration, compiled: CompiledSpec) -> 
          "hovertemplate": "%{text}<br>p %{y:.3g}<extra></extra>"},
     ]  # fmt: skip
     if calibration.test == "conformal":
-        data.append(_level("limit", [times[0], times[-1]], one.finding.limit))
+        data.append(level("limit", [times[0], times[-1]], one.finding.limit))
     worst = int(np.argmax(surprises))
     data.append(
         {"type": "scatter", "mode": "markers", "name": "most surprising",

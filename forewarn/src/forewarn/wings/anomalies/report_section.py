@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from forewarn.assessment.replay import Replaying
 from forewarn.wings.anomalies.distance_live import DistanceDetector
+from forewarn.wings.anomalies.distance_report import distance_parts, distant_runs
 from forewarn.wings.anomalies.judged_runs import TOP, drift_of, judge_run, read_surprises
 from forewarn.wings.anomalies.live import Detector
 from forewarn.wings.anomalies.report import Surprise, surprise_parts
@@ -25,7 +27,9 @@ def report_parts(
     """Judge runs by what the monitor file names for live ones."""
     detector = monitor.detector
     if isinstance(detector, DistanceDetector):
-        return []  # `replay` prints these runs
+        how = Replaying(monitor, allow_missing=readers.allow_missing)
+        read = readers.read(recordings, distant_runs, how, verb="comparing")
+        return distance_parts([run for _, runs in read for run in runs], monitor.clock)
     assert isinstance(detector, Detector)
     calibration = detector.calibration
     predictor = predictor_of(detector.predictor.model, calibration.statistic)
