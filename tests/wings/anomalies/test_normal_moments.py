@@ -152,6 +152,19 @@ def test_what_cannot_be_compared_is_left_out_with_the_reason():
     }
 
 
+@pytest.mark.filterwarnings("error")
+def test_numbers_too_large_to_compare_are_left_out_and_later_ones_are_far():
+    chance = np.random.default_rng(2)
+    runs = [run(chance) for _ in range(8)]
+    runs[1][3, 1] = -1.7e308
+    normal = fitted(runs)
+    assert normal.greatest[-1] > 1e8 and normal.unlimited and not fitted(runs[2:]).unlimited
+    assert normal.nearest([0.0, 1.7e308, 0.0]).distance > 1e8
+    for one in runs:
+        one[::2, 0] = 1e308
+    assert fitted(runs).left_out == {"speed": "is beyond 1e+100 at times"}
+
+
 def test_an_infinite_value_is_as_far_as_anything_and_nothing_known_is_not_judged():
     chance = np.random.default_rng(2)
     normal = fitted([run(chance) for _ in range(8)])

@@ -17,6 +17,11 @@ def print_normal(found: NormalMoments, *, asked: bool, output: Output) -> None:
     if found.left_out:
         told = ", ".join(f"{name} {reason}" for name, reason in found.left_out.items())
         output.note(f"note: not compared: {told}")
+    if found.unlimited:
+        output.warn(
+            "a normal run has an infinite value, or one as far from all others: no run can be "
+            "anomalous at this share. Give that signal a finite value there, or leave it out"
+        )
     if not asked:
         output.say(
             "`anomaly: {}` in the monitor file lets `replay` and the node tell runs that are "

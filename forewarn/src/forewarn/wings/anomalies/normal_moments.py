@@ -40,6 +40,7 @@ USUAL_ALPHA = 0.05
 KNOWN = 0.9
 """Least share of moments in which a signal is known that is used."""
 _FARTHEST = 1e9  # standard deviations; an infinite value is as far
+_LARGEST = 1e100  # squares of larger numbers have no sum
 
 
 class Nearest(NamedTuple):
@@ -99,6 +100,11 @@ class NormalMoments:
         return max(USUAL_ALPHA, self.least_alpha)
 
     @property
+    def unlimited(self) -> bool:
+        """A normal run had a value so far from others that no run is beyond the limit."""
+        return self.limit(self.usual_alpha) >= _FARTHEST / 2
+
+    @property
     def in_words(self) -> str:
         """What is kept, and what is promised."""
         alpha, runs = self.usual_alpha, plural(len(self.greatest), "run")
@@ -153,7 +159,8 @@ class NormalMoments:
 
 def standardised(values: Floats, centre: Floats, scale: Floats) -> Floats:
     """Return values as standard deviations from the mean, within what can be squared."""
-    return np.asarray(np.clip((values - centre) / scale, -_FARTHEST, _FARTHEST))
+    with np.errstate(over="ignore"):  # what is infinite is clipped
+        return np.asarray(np.clip((values - centre) / scale, -_FARTHEST, _FARTHEST))
 
 
 def distances(moments: Floats, rows: Floats) -> Floats:
@@ -224,7 +231,7 @@ def fit_normal(
     runs = [run for run in runs if not np.isnan(run).all()][:MOST_RUNS]
     if len(runs) < LEAST_RUNS:
         raise RecordingError(
-            f"{len(runs)} runs without a violation in which a signal is known",
+            f"{plural(len(runs), 'run')} without a violation in which a signal is known",
             accepted=f"{LEAST_RUNS} or more to learn from what is normal; 26 to promise 5 %",
         )
     standardising = np.concatenate(runs[::STANDARDISING])
@@ -261,6 +268,8 @@ def _unusable(values: Floats) -> str:
         return f"is known in {known.size / max(values.size, 1):.0%} of moments"
     if np.isinf(known).any():
         return "is infinite at times"
+    if np.abs(known).max() > _LARGEST:
+        return f"is beyond {_LARGEST:g} at times"
     if np.ptp(known) <= 1e-9 * max(1.0, float(np.abs(known).max())):
         return "never changes"
     return ""
