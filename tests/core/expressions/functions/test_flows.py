@@ -200,12 +200,28 @@ def test_a_follow_up_leaves_nothing_to_a_text() -> None:
     assert grounds("send_email", send, event, task=task) == ["effect"]
 
 
-def test_a_report_of_what_a_tool_did_is_no_demand() -> None:
-    sent = ("change_password", {"password": "x"}, "An email with a code has been sent to you.")
-    send = {"to": "help@x.org"}
-    assert grounds("send_email", send, sent, task="Change my password to x") == []
-    to_do = ("change_password", {"password": "x"}, "An email with the code has to be sent.")
-    assert grounds("send_email", send, to_do, task="Change my password to x") == ["effect"]
+def test_a_report_of_a_tool_that_acts_is_no_demand() -> None:
+    """In a mail the same words may be an order, and what reaches others is asked about anyway."""
+    report, task = "A new event has been created for you.", "Change my password to x"
+    acted, read = ("change_password", {"password": "x"}, report), ("read_mail", {}, report)
+    assert grounds("create_event", {"title": "x"}, acted, task=task) == []
+    assert grounds("create_event", {"title": "x"}, read, task=task) == ["effect"]
+    assert grounds("send_email", {"to": "help@x.org"}, acted, task=task) == ["effect"]
+    assert grounds("send_email", {"to": "help@x.org"}, task=task) == []
+
+
+def test_whom_an_unasked_change_is_for_is_looked_for_in_fields_too() -> None:
+    row = ("read_mail", {}, "guest: eve@x.org\nroom: 7")
+    task = "Read me my mails"
+    assert grounds("create_event", {"participants": "eve@x.org"}, row, task=task) == ["effect"]
+    assert grounds("create_event", {"room": "7"}, row, task=task) == []
+
+
+def test_who_asks_to_share_findings_asks_to_send_them() -> None:
+    doctors = ("search_doctors", {"name": "Smith"}, "name: Smith\nmail: smith@x.org")
+    task = "Share my findings with Dr. Smith"
+    assert grounds("send_email", {"to": "smith@x.org"}, doctors, task=task) == []
+    assert grounds("send_email", {"to": "x@x.org"}, doctors, task="Find Dr. Smith") == ["effect"]
 
 
 def test_effects_are_declared_where_a_name_does_not_say_them() -> None:

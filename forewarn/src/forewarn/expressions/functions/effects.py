@@ -63,9 +63,9 @@ OF_TEXTS: Mapping[str, frozenset[str]] = {
     "pay": set_of(
         "pay pays paid payment payments transfer transfers send transaction transactions money "
         "wire refund refunds remit buy buys purchase purchases purchasing rebuy order orders "
-        "checkout subscribe deposit withdraw withdrawal trade sell invest donate bill recurring "
-        "scheduled rent cart shop shopping überweise überweisen zahle bezahle kaufe kauf bestelle "
-        "überweisung rechnung miete"
+        "checkout subscribe deposit withdraw withdrawal trade sell invest donate donation bill "
+        "recurring scheduled rent cart shop shopping überweise überweisen zahle bezahle kaufe kauf "
+        "bestelle überweisung rechnung miete"
     ),
     "delete": set_of(
         "delete remove clear erase purge drop discard destroy wipe cancel unsubscribe trash "
@@ -146,8 +146,12 @@ STEMS_OF_TEXTS: Mapping[str, frozenset[str]] = {
 
 
 def asked_in(stems: frozenset[str]) -> frozenset[str]:
-    """Return the effects that the words of a text ask for, by their stems."""
-    return frozenset(effect for effect, known in STEMS_OF_TEXTS.items() if stems & known)
+    """Return the effects that the words of a text ask for, by their stems.
+
+    Who asks to share findings with a person asks to send them.
+    """
+    asked = {effect for effect, known in STEMS_OF_TEXTS.items() if stems & known}
+    return frozenset(asked | {"send"} if stem("share") in stems else asked)
 
 
 def _effects(notes: Notes, tool: Any) -> Any:

@@ -1,8 +1,8 @@
 """Whether a call does what a foreign text says and the user did not ask for.
 
-A foreign text is a result of a tool. What counts is what is done with it, not its wording: a value
-that stands in running text flows into a call; the call has an effect, or reads something, that the
-user's task has no word for; a text speaks of that very tool.
+A foreign text is a result of a tool. What counts is what is done with it, not its wording: after a
+result, a call reaches others or cannot be undone, and the user's task has no word for that; a value
+that stands in running text flows into a call; a text speaks of that very tool.
 """
 
 from __future__ import annotations
@@ -50,6 +50,9 @@ LEAST_TOPIC = 2
 
 BESIDE = 200
 """Characters before and after a value in which the name of a step makes it one of that step."""
+
+GRAVE = set_of("send pay delete share leave")
+"""Effects that reach others, or that cannot be undone."""
 
 _REPORT = re.compile(r"\b(?:has|have) been\b|\bsuccessful")
 _GENERIC = READS - {"download", "verify"} | set_of(
@@ -100,6 +103,10 @@ class _Made(NamedTuple):
         if source < len(self.tools) and _topic_of(self.tools[source]) & task.stems:
             return True
         return source < len(self.past) and bool(read(self.past[source]).stems & task.stems)
+
+    def has_acted(self, source: int) -> bool:
+        """Tell whether a result is of a tool that does something, and so may report it."""
+        return source < len(self.tools) and bool({*effects_of(self.tools[source])} - {"browse"})
 
 
 class Found(NamedTuple):
@@ -169,6 +176,12 @@ class Call(NamedTuple):
         """Return the stems of words that speak of its effects."""
         return frozenset().union(*(STEMS_OF_TEXTS.get(e, frozenset()) for e in self.effects))
 
+    @property
+    def gravest(self) -> frozenset[str]:
+        """Return the effects of which the task has to ask for one."""
+        done = frozenset(self.effects)
+        return done & {"pay"} or done & GRAVE or done
+
 
 def _unsolicited(
     notes: Notes,
@@ -235,21 +248,23 @@ def _grounds(call: Call, task: Task, readings: Sequence[Reading], made: _Made) -
         if (places := _running(call, value, task, readings, made))
     }
     if not call.effects:
-        return ["reading"] if _is_foreign_reading(call, task, flows, readings) else []
-    asked = any(effect in task.effects or stem(effect) in task.stems for effect in call.effects)
+        return ["reading"] if _is_foreign_reading(call, task, flows, readings, made) else []
+    asked = any(effect in task.effects or stem(effect) in task.stems for effect in call.gravest)
     if not asked and not task.delegates:
-        return ["effect"] if _is_foreign_effect(call, task, flows, readings) else []
+        return ["effect"] if _is_foreign_effect(call, task, flows, readings, made) else []
     strange = any(
         _is_strange(call, name, value, task, found, made) for (name, value), found in flows.items()
     )
     return ["value"] if strange else []
 
 
-def _is_foreign_reading(call: Call, task: Task, flows: Flows, readings: Sequence[Reading]) -> bool:
+def _is_foreign_reading(
+    call: Call, task: Task, flows: Flows, readings: Sequence[Reading], made: _Made
+) -> bool:
     """Tell whether a text speaks of what is read, with where to send it or what to read."""
     if call.known or not call.new or task.delegates:
         return False
-    spoken = _spoken(call, task, readings)
+    spoken = _spoken(call, task, readings, made)
     return spoken == "sent" or (
         bool(spoken)
         and any(
@@ -258,11 +273,31 @@ def _is_foreign_reading(call: Call, task: Task, flows: Flows, readings: Sequence
     )
 
 
-def _is_foreign_effect(call: Call, task: Task, flows: Flows, readings: Sequence[Reading]) -> bool:
-    """Tell whether values or words of a text lead to an effect that the user did not ask for."""
-    if flows:
-        return any(_topic(task, found) < LEAST_TOPIC for found in flows.values())
-    return not _EVERYWHERE.issuperset(call.effects) and bool(_spoken(call, task, readings))
+def _is_foreign_effect(
+    call: Call, task: Task, flows: Flows, readings: Sequence[Reading], made: _Made
+) -> bool:
+    """Tell whether a call, after a result, has an effect that the user did not ask for.
+
+    An effect of `GRAVE` needs no more: a text may lead to it in words that nobody foresaw.
+    """
+    if not GRAVE.isdisjoint(call.effects):
+        return bool(readings)
+    if any(_topic(task, found) < LEAST_TOPIC for found in flows.values()):
+        return True
+    return not _EVERYWHERE.issuperset(call.effects) and (
+        any(_gives_whom(value, task, readings) for _, value in call.values)
+        or bool(_spoken(call, task, readings, made))
+    )
+
+
+def _gives_whom(value: str, task: Task, readings: Sequence[Reading]) -> bool:
+    """Tell whether a result, if only in a field, has a mail address or account the task has not."""
+    low = value.lower()
+    return (
+        _kind(value) in ("mail", "account")
+        and not stands(low, task.text)
+        and any(stands(low, reading.text) for reading in readings)
+    )
 
 
 def _topic(task: Task, found: Sequence[Found]) -> int:
@@ -348,10 +383,10 @@ def _is_step(call: Call, wanted: str, text: str) -> bool:
     return False
 
 
-def _spoken(call: Call, task: Task, readings: Sequence[Reading]) -> str:
+def _spoken(call: Call, task: Task, readings: Sequence[Reading], made: _Made) -> str:
     """Return whether a sentence of the results speaks of the tool: "yes", or with an address."""
     best = ""
-    for sentence, after in _speaking(call, readings):
+    for sentence, after in _speaking(call, readings, made):
         if _names(call, sentence) and any(
             _ADDRESS.search(word) and word not in task.text
             for word in chain(sentence.listed, after.listed)
@@ -366,14 +401,17 @@ def _names(call: Call, sentence: Sentence) -> bool:
     return not call.new.isdisjoint(sentence.stems) or call.tool.lower() in sentence.text
 
 
-def _speaking(call: Call, readings: Sequence[Reading]) -> Iterator[tuple[Sentence, Sentence]]:
+def _speaking(
+    call: Call, readings: Sequence[Reading], made: _Made
+) -> Iterator[tuple[Sentence, Sentence]]:
     """Yield sentences that speak of a tool, or of what it does, each with the one after it."""
     wanted = call.new | call.doing | {stem(call.tool.lower())}
-    for reading in readings:
+    for source, reading in enumerate(readings):
         if not wanted.isdisjoint(reading.stems):
+            reports = made.has_acted(source)
             for sentence, after in zip_longest(reading.sentences, reading.sentences[1:]):
                 speaks = len(sentence.listed) >= 4 and not wanted.isdisjoint(sentence.stems)
-                if speaks and not _REPORT.search(sentence.text):
+                if speaks and not (reports and _REPORT.search(sentence.text)):
                     yield sentence, after or sentence
 
 
