@@ -278,7 +278,7 @@ def _is_foreign_effect(
 ) -> bool:
     """Tell whether a call, after a result, has an effect that the user did not ask for.
 
-    An effect of `GRAVE` needs no more: a text may lead to it in words that nobody foresaw.
+    An effect of `GRAVE` needs no more: a text may lead to it in any words.
     """
     if not GRAVE.isdisjoint(call.effects):
         return bool(readings)
