@@ -201,6 +201,7 @@ def test_it_is_the_same_from_a_file_and_a_damaged_one_is_refused():
         ("moments", data["moments"][:-1]),
         ("moments", []),
         ("greatest", data["greatest"][::-1]),
+        ("longest", 0),
         ("left_out", {"x": 1}),
     ):
         with pytest.raises(ModelError, match=key):

@@ -86,6 +86,13 @@ def test_unknown_signals_and_missed_moments_are_said(folder, tmp_path, capsys):
     assert "4 of 40 moments were judged by the signals that were known" in text
 
 
+def test_a_run_longer_than_all_normal_ones_is_said(folder, capsys):
+    (folder / "long.jsonl").write_text(drive(random.Random(1), length=41))
+    said = " ".join(replayed(folder, capsys, "long.jsonl").split())
+    assert "1 of 1 run had more moments than any normal run (40)" in said
+    assert "more moments" not in replayed(folder, capsys, "strange.jsonl")
+
+
 def test_a_live_session_says_the_same_at_each_tick(folder):
     monitor, _ = make_monitor(folder / "m.yaml", folder / "m.json")
     normal, state = normal_of(folder / "m.json"), monitor.start()

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from forewarn.assessment.lines import anomaly_record
+from forewarn.errors import plural
 from forewarn.monitoring.run_anomaly import DISTANCE, PART_KNOWN, AnomalyRow, RunVerdict
 
 
@@ -45,8 +46,22 @@ def run_record(run: WatchedRun) -> dict[str, Any]:
     return {**anomaly_record(run.last), "not_judged": left, "judged_in_part": run.in_part}
 
 
-def not_judged(runs: Sequence[WatchedRun]) -> Iterator[str]:
-    """Say which moments were judged in part, or not at all."""
+def limits(runs: Sequence[WatchedRun], longest: int | None) -> Iterator[str]:
+    """Say which moments were judged in part or not at all, and which runs are too long.
+
+    `longest` are the moments of the longest run that the promise is about.
+    """
+    yield from _not_judged(runs)
+    longer = sum(run.last.transitions > longest for run in runs) if longest else 0
+    if longer:
+        yield (
+            f"{longer:,} of {plural(len(runs), 'run')} had more moments than any normal run "
+            f"({longest:,}): the share of false alarms is not promised for so long a run; with "
+            "`anomaly.run` another run begins after a time"
+        )
+
+
+def _not_judged(runs: Sequence[WatchedRun]) -> Iterator[str]:
     moments, in_part = sum(run.moments for run in runs), sum(run.in_part for run in runs)
     left = moments - sum(run.last.transitions for run in runs)
     if left:

@@ -18,7 +18,7 @@ from forewarn.assessment.results import (
     state_name,
 )
 from forewarn.assessment.verdict import verdict
-from forewarn.assessment.watched_runs import not_judged
+from forewarn.assessment.watched_runs import limits
 from forewarn.cli.common import lasting, share
 from forewarn.cli.output import Output
 from forewarn.errors import plural
@@ -71,8 +71,9 @@ def _print_watched(monitor: Monitor, runs: Sequence[RecordedRun], output: Output
         else (f"; of normal runs at most {100 * last.false_alarm_rate:.3g} %")
     )
     output.say(f"{len(found)} of {plural(len(watched), 'run')} anomalous{promised}")
-    if by_moments:
-        for line in not_judged([one for _, one in watched]):
+    if by_moments and monitor.detector is not None:
+        longest = monitor.detector.longest_normal
+        for line in limits([one for _, one in watched], longest):
             output.warn(line)
 
 

@@ -117,6 +117,10 @@ class Detector(Protocol):
     def needs_actions(self) -> bool:
         """Tell whether surprise rests on actions."""
 
+    @property
+    def longest_normal(self) -> int | None:
+        """Moments of the longest run that its promise is about; None where that is not kept."""
+
     def enter(
         self,
         before: Any,

@@ -66,6 +66,11 @@ class DistanceDetector(LiveRuns):
         return hashlib.sha256(self.pack() + repr((self.alpha, self.longest)).encode()).hexdigest()
 
     @property
+    def longest_normal(self) -> int:
+        """Moments of the longest run that its promise is about."""
+        return self.normal.longest
+
+    @property
     def needs_actions(self) -> bool:
         """Tell whether it rests on actions: never."""
         return False

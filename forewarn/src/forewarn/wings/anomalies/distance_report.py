@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from forewarn.assessment.replay import Replaying, replay
-from forewarn.assessment.watched_runs import WatchedRun, not_judged
+from forewarn.assessment.watched_runs import WatchedRun, limits
 from forewarn.errors import plural
 from forewarn.monitoring.run_anomaly import PART_KNOWN, AnomalyRow, shares_in_words
 from forewarn.monitoring.verdict import Verdict
@@ -97,8 +97,8 @@ def distant_runs(
     return found
 
 
-def distance_parts(runs: Sequence[DistantRun], clock: Clock) -> list[Part]:
-    """Return the sections about runs and their moments."""
+def distance_parts(runs: Sequence[DistantRun], clock: Clock, longest: int) -> list[Part]:
+    """Return the sections about runs and their moments; `longest` is the longest normal run."""
     judged = [run for run in runs if run.last.transitions]
     anomalous = [run for run in judged if run.anomalous]
     marks = [Mark(run.name, run.last.value, run.anomalous) for run in judged]
@@ -108,23 +108,24 @@ def distance_parts(runs: Sequence[DistantRun], clock: Clock) -> list[Part]:
     body = "".join(_run(run, clock, number) for number, run in enumerate(shown[:MOST_RUNS]))
     if len(shown) > MOST_RUNS:
         body += absent(f"{len(shown) - MOST_RUNS:,} more anomalous runs are in the table only.")
-    lead = f"{_summary(runs, judged, anomalous)} {OVERVIEW}"
+    lines = limits([run.watched for run in runs], longest)
+    said = " ".join(f"{line[0].upper()}{line[1:]}." for line in lines)
+    lead = f"{_summary(judged, anomalous)} {said} {OVERVIEW}"
     return [
         part("distance", "Distance", "Distance of runs from normal ones", lead, overview),
         part("moments", "Moments", "Distance over time", MOMENTS, body),
     ]
 
 
-def _summary(
-    runs: Sequence[DistantRun], judged: Sequence[DistantRun], anomalous: Sequence[DistantRun]
-) -> str:
-    said = [f"{line[0].upper()}{line[1:]}." for line in not_judged([run.watched for run in runs])]
-    if judged:
-        last = judged[0].last
-        found = f"{len(anomalous)} of {plural(len(judged), 'run')} anomalous; of normal runs at "
-        limit = f"limit {last.limit:.3g}, {plural(last.normal_runs, 'normal run')}"
-        said.insert(0, f"{found}most {100 * last.false_alarm_rate:.3g} % ({limit}).")
-    return " ".join(said)
+def _summary(judged: Sequence[DistantRun], anomalous: Sequence[DistantRun]) -> str:
+    if not judged:
+        return ""
+    last = judged[0].last
+    return (
+        f"{len(anomalous)} of {plural(len(judged), 'run')} anomalous; of normal runs at most "
+        f"{100 * last.false_alarm_rate:.3g} % (limit {last.limit:.3g}, "
+        f"{plural(last.normal_runs, 'normal run')})."
+    )
 
 
 def _table(anomalous: Sequence[DistantRun], clock: Clock) -> str:

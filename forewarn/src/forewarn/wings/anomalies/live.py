@@ -167,6 +167,10 @@ class Detector(LiveRuns):
         return hashlib.sha256(repr((self.calibration, self.longest)).encode()).hexdigest()
 
     @property
+    def longest_normal(self) -> None:
+        """Moments of the longest run that its promise is about: none are kept."""
+
+    @property
     def needs_actions(self) -> bool:
         """Tell whether surprise rests on actions."""
         return bool(self.predictor.choices or self.predictor.outcomes)

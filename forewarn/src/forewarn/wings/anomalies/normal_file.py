@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MOST_SIGNALS = 1 << 12
 MOST_RECORDINGS = 1 << 20
+MOST_LENGTH = 1 << 40
 
 
 def dump_normal(found: Sequence[NormalMoments]) -> list[dict[str, Any]]:
@@ -26,6 +27,7 @@ def dump_normal(found: Sequence[NormalMoments]) -> list[dict[str, Any]]:
             "scale": one.scale.tolist(),
             "moments": one.moments.ravel().tolist(),
             "greatest": list(one.greatest),
+            "longest": one.longest,
             "recordings": list(one.recordings),
             "left_out": dict(one.left_out),
         }
@@ -67,6 +69,7 @@ def read_normal(reader: Reader) -> NormalMoments:
         np.array(scale),
         np.array(moments).reshape(-1, size),
         greatest,
+        reader.integer("longest", 1, MOST_LENGTH),
         reader.texts("recordings", MOST_RECORDINGS),
         {name: left_out.text(name) for name in left_out.value},
     )

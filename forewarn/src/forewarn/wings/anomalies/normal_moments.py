@@ -75,6 +75,8 @@ class NormalMoments:
         Standardised moments of all runs.
     greatest : tuple of float
         Greatest distance of each run that calibrates from the moments of all others, rising.
+    longest : int
+        Moments of the longest run that calibrates.
     recordings : tuple of str
         Digests of the recordings.
     left_out : mapping of str to str
@@ -86,6 +88,7 @@ class NormalMoments:
     scale: Floats
     moments: Floats
     greatest: tuple[float, ...]
+    longest: int
     recordings: tuple[str, ...]
     left_out: Mapping[str, str]
 
@@ -256,6 +259,7 @@ def fit_normal(
         scale,
         np.concatenate(kept),
         tuple(sorted(_greatest(rows, kept))),
+        max(len(run) for i, run in enumerate(runs) if i % STANDARDISING),
         tuple(recordings),
         left_out,
     )

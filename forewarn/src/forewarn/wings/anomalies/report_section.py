@@ -29,7 +29,8 @@ def report_parts(
     if isinstance(detector, DistanceDetector):
         how = Replaying(monitor, allow_missing=readers.allow_missing)
         read = readers.read(recordings, distant_runs, how, verb="comparing")
-        return distance_parts([run for _, runs in read for run in runs], monitor.clock)
+        distant = [run for _, found in read for run in found]
+        return distance_parts(distant, monitor.clock, detector.longest_normal)
     assert isinstance(detector, Detector)
     calibration = detector.calibration
     predictor = predictor_of(detector.predictor.model, calibration.statistic)
