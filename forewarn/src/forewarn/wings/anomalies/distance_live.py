@@ -14,17 +14,16 @@ from forewarn.monitoring.run_anomaly import (
     DISTANCE,
     NO_STEP,
     PART_KNOWN,
-    AnomalyRow,
-    RunVerdict,
     SurprisingStep,
 )
-from forewarn.wings.anomalies.live import LiveRuns, RunState
+from forewarn.wings.anomalies.live import Basis, LiveRuns, RunState
 from forewarn.wings.anomalies.normal_file import dump_normal
 from forewarn.wings.anomalies.normal_fit import as_number
 from forewarn.wings.anomalies.normal_moments import KEY, NormalMoments
 
 if TYPE_CHECKING:
     from forewarn.states.interface import Observed, StateSpace
+    from forewarn.wings.anomalies.transitions import Transition
 
 MOST_NAMED = 3
 """Signals that are named of a moment, those farthest from normal."""
@@ -79,22 +78,22 @@ class DistanceDetector(LiveRuns):
         """Return the normal moments as one text, for a record."""
         return json.dumps({KEY: dump_normal([self.normal])}).encode()
 
-    def enter(
+    def _judged(
         self,
-        before: RunState | None,
+        run: RunState,
+        transition: Transition | None,
         tick: int,
         observation: Observed,
-        action: str | None,
-        values: Sequence[Any] = (),
-    ) -> tuple[RunState, AnomalyRow]:
-        """Take in a tick; `before` is None at the beginning."""
-        run, _ = self.entered(before, tick, observation, action)
-        step = NO_STEP
-        if observation.active is True and observation.intervened is False:
-            step = self._step(tick, observation, values)
-        if step.tick >= 0:
-            run = self._judged(run, step, tick)
-        return run, self._row(run, tick, step)
+        values: Sequence[Any],
+    ) -> tuple[RunState, SurprisingStep]:
+        del transition
+        if observation.active is not True or observation.intervened is not False:
+            return run, NO_STEP
+        step = self._step(tick, observation, values)
+        if step is NO_STEP:
+            return run, NO_STEP
+        value = run.value if step.surprise <= run.value else step.surprise
+        return self._advanced(run, step, tick, value, self.limit), step
 
     def _step(self, tick: int, observation: Observed, values: Sequence[Any]) -> SurprisingStep:
         found = self.normal.nearest([as_number(values[slot]) for slot in self.slots])
@@ -111,29 +110,12 @@ class DistanceDetector(LiveRuns):
             expected_probabilities=tuple(share for _, share in named),
         )
 
-    def _judged(self, run: RunState, step: SurprisingStep, tick: int) -> RunState:
-        # As `max` does: of equals the first stays.
-        worst = run.worst if step.surprise <= run.worst.surprise else step
-        since = tick if run.since < 0 and step.surprise > self.limit else run.since
-        return run._replace(
-            transitions=run.transitions + 1, value=worst.surprise, since=since, worst=worst
-        )
-
-    def _row(self, run: RunState, tick: int, step: SurprisingStep) -> AnomalyRow:
-        verdict = RunVerdict.ANOMALOUS if run.since >= 0 else RunVerdict.NORMAL
-        return AnomalyRow(
-            tick,
-            int(verdict if run.transitions else RunVerdict.NOT_JUDGED),
-            run.number,
-            run.transitions,
-            run.value,
+    def _basis(self, run: RunState) -> Basis:
+        return Basis(
             self.limit,
             self.normal.p_value(run.value) if run.transitions else math.nan,
             self.alpha,
-            run.since,
             "conformal",
             DISTANCE,
             len(self.normal.greatest),
-            step,
-            run.worst,
         )

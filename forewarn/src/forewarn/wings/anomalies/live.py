@@ -73,6 +73,29 @@ class RunState(NamedTuple):
         return self._replace(walk=self.walk.broken())
 
 
+class Basis(NamedTuple):
+    """What a run is compared with, and how that comes out.
+
+    Attributes
+    ----------
+    limit : float
+        Above it the run is anomalous.
+    p_value, alpha : float
+        The run's p-value, and the promised share of false alarms; NaN where nothing is promised.
+    test, statistic : str
+        How it is compared, and by which figure.
+    runs : int
+        Normal runs that it is compared with.
+    """
+
+    limit: float
+    p_value: float
+    alpha: float
+    test: str
+    statistic: str
+    runs: int
+
+
 class LiveRuns(ABC):
     """Judges runs while they last.
 
@@ -89,7 +112,62 @@ class LiveRuns(ABC):
     def digest(self) -> str:
         """Return a digest of all that gives the state of a run its meaning."""
 
-    def entered(
+    def enter(
+        self,
+        before: RunState | None,
+        tick: int,
+        observation: Observed,
+        action: str | None,
+        values: Sequence[Any] = (),
+    ) -> tuple[RunState, AnomalyRow]:
+        """Take in a tick; `before` is None at the beginning."""
+        run, transition = self._entered(before, tick, observation, action)
+        run, step = self._judged(run, transition, tick, observation, values)
+        verdict = RunVerdict.ANOMALOUS if run.since >= 0 else RunVerdict.NORMAL
+        basis = self._basis(run)
+        return run, AnomalyRow(
+            tick,
+            int(verdict if run.transitions else RunVerdict.NOT_JUDGED),
+            run.number,
+            run.transitions,
+            run.value,
+            basis.limit,
+            basis.p_value,
+            basis.alpha,
+            run.since,
+            basis.test,
+            basis.statistic,
+            basis.runs,
+            step,
+            run.worst,
+        )
+
+    @abstractmethod
+    def _judged(
+        self,
+        run: RunState,
+        transition: Transition | None,
+        tick: int,
+        observation: Observed,
+        values: Sequence[Any],
+    ) -> tuple[RunState, SurprisingStep]:
+        """Return the run after a tick, and what was judged at it, `NO_STEP` if nothing was."""
+
+    @abstractmethod
+    def _basis(self, run: RunState) -> Basis:
+        """Return what a run is compared with."""
+
+    @staticmethod
+    def _advanced(
+        run: RunState, step: SurprisingStep, tick: int, value: float, limit: float
+    ) -> RunState:
+        """Return the run after a step that was judged; `value` is what the limit is about."""
+        # As `max` does: of equals the first stays.
+        worst = run.worst if step.surprise <= run.worst.surprise else step
+        since = tick if run.since < 0 and value > limit else run.since
+        return run._replace(transitions=run.transitions + 1, value=value, since=since, worst=worst)
+
+    def _entered(
         self, before: RunState | None, tick: int, observation: Observed, action: str | None
     ) -> tuple[RunState, Transition | None]:
         """Return the run that a tick belongs to, and the transition that the tick ended."""
@@ -183,40 +261,24 @@ class Detector(LiveRuns):
         }
         return json.dumps(content).encode()
 
-    def enter(
+    def _judged(
         self,
-        before: RunState | None,
+        run: RunState,
+        transition: Transition | None,
         tick: int,
         observation: Observed,
-        action: str | None,
-        values: Sequence[Any] = (),
-    ) -> tuple[RunState, AnomalyRow]:
-        """Take in a tick; `before` is None at the beginning. Values of signals are not used."""
-        run, transition = self.entered(before, tick, observation, action)
-        step = NO_STEP
-        if transition is not None:
-            run, step = self._judged(run, transition, tick)
-        return run, self._row(run, tick, step)
-
-    def _judged(
-        self, run: RunState, transition: Transition, tick: int
+        values: Sequence[Any],
     ) -> tuple[RunState, SurprisingStep]:
+        del observation, values
+        if transition is None:
+            return run, NO_STEP
         calibration, predictor = self.calibration, self.predictor
         surprise = predictor.surprise(transition).of(calibration.statistic)
         transitions, likelihood = run.transitions + 1, run.likelihood - surprise
         value, level = calibration.advance(run.value, run.level, transitions, surprise, likelihood)
         step = self._step(transition, surprise)
-        # As `max` does: of equals the first stays.
-        worst = run.worst if surprise <= run.worst.surprise else step
-        since = tick if run.since < 0 and value > calibration.limit else run.since
-        return run._replace(
-            transitions=transitions,
-            likelihood=likelihood,
-            value=value,
-            since=since,
-            worst=worst,
-            level=level,
-        ), step
+        run = self._advanced(run, step, tick, value, calibration.limit)
+        return run._replace(likelihood=likelihood, level=level), step
 
     def _step(self, transition: Transition, surprise: float) -> SurprisingStep:
         expected = self.predictor.expected(transition, self.calibration.statistic)
@@ -233,25 +295,16 @@ class Detector(LiveRuns):
             tuple(share for _, share in expected.likeliest),
         )
 
-    def _row(self, run: RunState, tick: int, step: SurprisingStep) -> AnomalyRow:
+    def _basis(self, run: RunState) -> Basis:
         calibration = self.calibration
         promised = calibration.test in PROMISING
-        verdict = RunVerdict.ANOMALOUS if run.since >= 0 else RunVerdict.NORMAL
-        return AnomalyRow(
-            tick,
-            int(verdict if run.transitions else RunVerdict.NOT_JUDGED),
-            run.number,
-            run.transitions,
-            run.value,
+        return Basis(
             calibration.limit,
             calibration.p_value(run.value) if promised and run.transitions else NAN,
             calibration.alpha if promised else NAN,
-            run.since,
             calibration.test,
             calibration.statistic,
             len(calibration.greatest),
-            step,
-            run.worst,
         )
 
 
