@@ -100,6 +100,11 @@ class Decision(NamedTuple):
     waited: Mapping[str, float] = NOTHING
 
     @property
+    def account(self) -> str:
+        """Return why there is something against the call, or what is unknown, on one line."""
+        return plain(self.reason or "; ".join(self.unknown), 500)
+
+    @property
     def does(self) -> str:
         """Return what is done: pass, warn, ask, replace, reflect or stop."""
         return ACTIONS[self.action].agent or "stop" if self.active else "pass"

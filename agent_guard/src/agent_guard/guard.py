@@ -6,25 +6,22 @@ changes nothing: the caller keeps the state that came of it, once the call was m
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
-from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from agent_guard.classifiers import Classifiers
 from agent_guard.deadline import Deadline
+from agent_guard.decision_log import DecisionLog
 from agent_guard.decisions import NOTHING, Decision, Proposal, describe, plain
 from agent_guard.human_response import read_answer
 from agent_guard.options import Options
 from agent_guard.outcomes import GuardError, JudgedCall, RunState, Settled
 from agent_guard.recent import Recent
-from agent_guard.record import ChainedLines, StepRecord
+from agent_guard.record import StepRecord
 from forewarn.config.actions import ACTIONS, COMFORTABLE_STOP, REPLAN
 from forewarn.errors import ForewarnError
 from forewarn.files.chain import read_key
@@ -55,7 +52,7 @@ class Guard:
         See there.
     record : StepRecord or None
         Where the steps are written.
-    decisions : ChainedLines or None
+    decisions : DecisionLog or None
         Where decisions against calls are written, and those that could not be made.
     failure : str
         Why there are no rules.
@@ -64,7 +61,7 @@ class Guard:
     judge: Judge | None
     options: Options = field(default_factory=Options)
     record: StepRecord | None = None
-    decisions: ChainedLines | None = None
+    decisions: DecisionLog | None = None
     failure: str = ""
     _deadline: Deadline = field(init=False, repr=False, compare=False)
     _classifiers: Classifiers = field(init=False, repr=False, compare=False)
@@ -108,7 +105,6 @@ class Guard:
         chosen = Options(**options)
         key = read_key(record_key)
         written = None if record is None else StepRecord(record, key)
-        kept = None if decisions is None else ChainedLines(decisions, key)
         try:
             given = None if model is None else Path(model)
             judge = Judge.of(*load_fitting(Path(monitor), given))
@@ -116,10 +112,10 @@ class Guard:
             if chosen.on_failure == "block":
                 raise
             log.error("nothing is guarded: %s", error)
-            return cls(None, chosen, written, kept, str(error))
+            return cls(None, chosen, written, DecisionLog.of(decisions, None, key), str(error))
         if judge.monitor.spec.mode != "act":
             log.warning("%s only observes: every call passes (mode: act would stop calls)", monitor)
-        return cls(judge, chosen, written, kept)
+        return cls(judge, chosen, written, DecisionLog.of(decisions, judge, key))
 
     def __post_init__(self) -> None:
         """Begin to watch the time."""
@@ -243,7 +239,8 @@ class Guard:
             notable = decision.active or decision.failure or decision.unknown
             level = logging.WARNING if notable else logging.INFO
             log.log(level, "%s", describe(decision, settled.call is not None))
-            self._keep(settled)
+            if self.decisions is not None:
+                self.decisions.keep(settled)
         if self.options.on_decision is None:
             return settled
         try:
@@ -266,50 +263,7 @@ class Guard:
     def write(self, decision: Decision, values: Mapping[str, Any]) -> None:
         """Record a step, if steps are recorded."""
         if self.record is not None and values:
-            self.record.write(decision.run, decision.proposal.id, values, _reason(decision))
-
-    def _keep(self, settled: Settled) -> None:
-        if self.decisions is None:
-            return
-        decision = settled.decision
-        self.decisions.append(
-            {
-                "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
-                "run": decision.run,
-                "step": decision.step,
-                "call": decision.proposal.id,
-                "tool": decision.proposal.tool,
-                "arguments": decision.proposal.arguments,
-                "made": None if settled.call is None else settled.call.tool,
-                **self._account(decision),
-                "failure": decision.failure,
-            }
-        )
-
-    def _account(self, decision: Decision) -> dict[str, Any]:
-        return {
-            "reason": _reason(decision),
-            "action": decision.action,
-            "rule": decision.rule,
-            "wanted": self._formula(decision.rule),
-            "got": list(decision.evidence),
-            **self._versions,
-        }
-
-    def _formula(self, rule: str) -> str:
-        found = None if self.judge is None else self.judge.monitor.spec.properties.get(rule)
-        return "" if found is None else found.formula
-
-    @cached_property
-    def _versions(self) -> Mapping[str, str]:
-        """Return what decides: the version, and digests of the rules and of the model."""
-        found = {"version": version("forewarn")}
-        if self.judge is not None:
-            monitor = self.judge.monitor
-            rules = monitor.spec.model_dump_json().encode()
-            found["rules"] = hashlib.sha256(rules).hexdigest()
-            found["model"] = "" if monitor.model is None else monitor.model.digest
-        return found
+            self.record.write(decision.run, decision.proposal.id, values, decision.account)
 
     def dump(self, state: RunState) -> dict[str, Any]:
         """Return what is remembered of a run as plain data that goes through JSON."""
@@ -473,10 +427,6 @@ def call_of(proposal: Proposal) -> Call:
     if len(call.arguments) > MOST_ARGUMENTS:
         raise GuardError(f"{len(call.arguments)} arguments", accepted=f"up to {MOST_ARGUMENTS}")
     return call
-
-
-def _reason(decision: Decision) -> str:
-    return plain(decision.reason or "; ".join(decision.unknown), 500)
 
 
 def _decision(judge: Judge, run: str, step: int, proposal: Proposal, found: Judgement) -> Decision:
