@@ -7,7 +7,6 @@ the truth value wherever the window of the formula lies within the trace.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -54,14 +53,10 @@ def _in_seconds(interval):
     return Interval(Bound(interval.lower.value), Bound(upper.value))
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quiet() -> Iterator[None]:
-    """Keep what RTAMT logs out, and give the level back: other tests read the log."""
-    logger = logging.getLogger()
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    yield
-    logger.setLevel(before)
+@pytest.fixture(autouse=True)
+def quiet() -> None:
+    """Keep out what RTAMT logs; `levels_of_logs` gives the level back."""
+    logging.getLogger().setLevel(logging.ERROR)
 
 
 def robustness(text: str, letters: np.ndarray) -> np.ndarray:

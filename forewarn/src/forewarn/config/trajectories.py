@@ -165,8 +165,8 @@ class TrajectoriesSpec(Section):
             raise ValueError("contact needs ending: keys that say that a run ended badly")
         if self.each and self.ending and self.contact is None:
             raise ValueError(
-                "ending says of a whole run how it ended, and each has many egos; accepted: "
-                "contact ({within: 3.0}) beside them, which tells whose it is; or ego"
+                "ending says of a whole run how it ended, and each makes several egos of it; "
+                "accepted: also contact, such as {within: 3.0}: the egos in contact get the ending"
             )
         if taken := sorted({*self.ending} & {*SIGNALS}):
             raise ValueError(f"ending: {taken[0]} is a signal already; accepted: other keys")
