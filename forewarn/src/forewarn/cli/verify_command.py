@@ -28,9 +28,9 @@ Processors round differently in the last bits: risk tables, and conditions on fu
 exp or atan2, are computed here, compared, and taken from the record."""
 
 EPILOG = """\
-A chain without a key finds accidents; a person who may write the file can write another chain,
-which only a key, or a head that was noted elsewhere (--head), tells. A record and its chain
-that are cut at the same place look as if the writer had been killed there: --head tells.
+A chain without a key finds accidents. A person who may write the file can write another chain;
+a key finds that, and so does a hash that was noted elsewhere (--head). A record and its chain that
+are cut at the same place look as if the writer had been killed there; --head finds that, too.
 
 exit codes: 0 the same bits, 1 something differs, 2 wrong usage or input.
 

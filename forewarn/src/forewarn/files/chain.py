@@ -2,9 +2,9 @@
 
 The chain of ``steps.jsonl`` is ``steps.jsonl.chain``. For each block that was written (a line of a
 trace, a piece of an MCAP file) it has a line: kind, where the block ends, and the SHA-256 of the
-hash before, kind, end and block. With a key the hashes are HMACs: without the key there is no other
-chain to be made. An HMAC and no signature, because a reader of the robot's disk has a private key
-as well, and the standard library has it.
+hash before, kind, end and block. With a key the hashes are HMACs: without the key no other chain
+can be made. It is no signature: a person who can read the robot's disk could read a private key as
+well, and the standard library has HMACs.
 """
 
 from __future__ import annotations

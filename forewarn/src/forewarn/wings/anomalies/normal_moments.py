@@ -7,8 +7,7 @@ The limit is conformal. Each run that was left out of the standardisation is com
 moments of all others. With a new run among these others its distance could only be smaller, so the
 comparison favours the new run. If n + 1 runs could have come in any order, the last one is
 anomalous with a probability of at most alpha (Vovk, Gammerman and Shafer, 2005, proposition 2.4).
-This takes that what is kept of a run depends on no other run, except on those of the
-standardisation.
+This holds if what is kept of a run depends on no other run but those that standardise.
 """
 
 from __future__ import annotations
