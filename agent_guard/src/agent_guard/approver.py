@@ -30,21 +30,12 @@ def guard_approver(
     lets an approver change arguments, but not the tool: another tool in place of the proposed one
     is a rejection.
 
-    Parameters
-    ----------
-    rules : str
-        Path of the monitor file.
-    model : str, optional
-        Path of a learned model.
-    record : str, optional
-        A trace that the steps which the guard has approved are appended to.
-    **options
-        See `agent_guard.options.Options`.
+    `rules`: path of the monitor file.
+    `model`: path of a learned model.
+    `record`: a trace that the steps which the guard has approved are appended to.
+    `**options`: see `agent_guard.options.Options`.
 
-    Raises
-    ------
-    ForewarnError
-        If the rules or the model cannot be loaded.
+    Raises ForewarnError if the rules or the model cannot be loaded.
     """
     guard = Guard.open(rules, model, record=record, **options)
 

@@ -36,10 +36,7 @@ class Classifiers:
     def classify(self, texts: Sequence[str | None]) -> Classified:
         """Return what the classifiers say of texts; NaN for one that is not known.
 
-        Raises
-        ------
-        GuardError
-            If a classifier raises, or gives no number.
+        Raises GuardError if a classifier raises, or gives no number.
         """
         values, seconds = {}, {}
         for name in self._functions:

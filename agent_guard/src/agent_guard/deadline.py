@@ -21,10 +21,7 @@ class LateError(Exception):
 class Deadline:
     """Does work in another thread, for no thread can be interrupted.
 
-    Parameters
-    ----------
-    seconds : float or None
-        How long one piece of work may take; None for no limit, without another thread.
+    `seconds`: how long one piece of work may take; None for no limit, without another thread.
     """
 
     def __init__(self, seconds: float | None) -> None:
@@ -37,10 +34,7 @@ class Deadline:
     def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Return what the function returns, or raise what it raises.
 
-        Raises
-        ------
-        LateError
-            If it takes too long.
+        Raises LateError if it takes too long.
         """
         if self.seconds is None:
             return function(*arguments)

@@ -15,14 +15,9 @@ from forewarn.wings.agents.proposals import Judge
 class DecisionLog:
     """Appends decisions to a file, each with what decided.
 
-    Parameters
-    ----------
-    path : Path or str
-        The file; what is in it stays. Its chain of hashes is beside it.
-    judge : Judge or None
-        The rules; None if they could not be loaded.
-    key : bytes, optional
-        What the chain is keyed with.
+    `path`: the file; what is in it stays. Its chain of hashes is beside it.
+    `judge`: the rules; None if they could not be loaded.
+    `key`: what the chain is keyed with.
     """
 
     def __init__(self, path: Path | str, judge: Judge | None, key: bytes | None = None) -> None:

@@ -18,14 +18,9 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 class Proposal(NamedTuple):
     """A call that an agent wants to make.
 
-    Attributes
-    ----------
-    tool : str
-        Name of the tool.
-    arguments : mapping or str
-        Its arguments; JSON as text is read.
-    id : str
-        Tells it from other calls of the run; may be empty.
+    `tool`: name of the tool.
+    `arguments`: its arguments; JSON as text is read.
+    `id`: tells it from other calls of the run; may be empty.
     """
 
     tool: str
@@ -36,46 +31,25 @@ class Proposal(NamedTuple):
 class Decision(NamedTuple):
     """The decision about a proposed call.
 
-    Attributes
-    ----------
-    run : str
-        The run or thread.
-    step : int
-        Number of the call in its run, from 0.
-    proposal : Proposal
-        The call.
-    action : str
-        What is asked for, of the one vocabulary: NONE, WARN, ASK, REPLACE, REPLAN, a stop.
-    active : bool
-        It is to be done. False where the monitor file only observes.
-    rule : str
-        The rule that decided; empty if none did.
-    says : str
-        What that rule says: its description, else its formula.
-    rules : tuple of str
-        All rules that have something against the call.
-    certain : bool
-        The call breaks a rule for certain, whatever it returns.
-    unknown : tuple of str
-        Why it is not known of some rules whether the call breaks them.
-    risk : float
-        Figure of that rule, 0 to 1; NaN where there is none.
-    reason : str
-        Why, in one sentence.
-    evidence : tuple of str
-        What that rests on.
-    recommendation : str
-        The tool that was safest here, as far as was seen, by the monitor file's `shield`.
-    attempt, attempts : int
-        How many reflections there were with this one, and how many there may be.
-    failure : str
-        Why the guard could not decide; empty if it could.
-    replacement : Proposal or None
-        The call to make instead.
-    held : bool
-        The call may be proposed again: one before it waits for a person.
-    waited : mapping of str to float
-        Seconds that the decision waited for each classifier.
+    `run`: the run or thread.
+    `step`: number of the call in its run, from 0.
+    `action`: what is asked for, of the one vocabulary: NONE, WARN, ASK, REPLACE, REPLAN, a stop.
+    `active`: it is to be done. False where the monitor file only observes.
+    `rule`: the rule that decided; empty if none did.
+    `says`: what that rule says: its description, else its formula.
+    `rules`: all rules that have something against the call.
+    `certain`: the call breaks a rule for certain, whatever it returns.
+    `unknown`: why it is not known of some rules whether the call breaks them.
+    `risk`: figure of that rule, 0 to 1; NaN where there is none.
+    `reason`: why, in one sentence.
+    `evidence`: what that rests on.
+    `recommendation`: the tool that was safest here, as far as was seen, by the monitor file's
+        `shield`.
+    `attempt`, `attempts`: how many reflections there were with this one, and how many there may be.
+    `failure`: why the guard could not decide; empty if it could.
+    `replacement`: the call to make instead.
+    `held`: the call may be proposed again: one before it waits for a person.
+    `waited`: seconds that the decision waited for each classifier.
     """
 
     run: str
@@ -155,10 +129,7 @@ class Decision(NamedTuple):
 class GuardStopError(Exception):
     """A run was stopped: by an emergency stop, or in a loop that has no softer end.
 
-    Attributes
-    ----------
-    decision : Decision
-        What stopped it.
+    `decision`: what stopped it.
     """
 
     def __init__(self, decision: Decision) -> None:
@@ -186,11 +157,8 @@ def by_shield(tools: Mapping[str, Arguments]) -> Replace:
 
     The shield knows names of tools, and nothing of arguments.
 
-    Parameters
-    ----------
-    tools : mapping of str to mapping or callable
-        Tools that may be called so, with their arguments, or a function from decision to arguments.
-        Where another tool is recommended, or none, the model gets a message.
+    `tools`: tools that may be called so, with their arguments, or a function from decision to
+        arguments. Where another tool is recommended, or none, the model gets a message.
     """
 
     def replace(decision: Decision) -> Proposal | None:

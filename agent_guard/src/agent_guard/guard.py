@@ -44,18 +44,11 @@ QUICK = (int, float, bool, type(None))
 class Guard:
     """Decides about calls; may be shared by all runs and threads of a process.
 
-    Attributes
-    ----------
-    judge : Judge or None
-        The rules; None if they cannot be loaded and `options.on_failure` is ``pass``.
-    options : Options
-        See there.
-    record : StepRecord or None
-        Where the steps are written.
-    decisions : DecisionLog or None
-        Where decisions against calls are written, and those that could not be made.
-    failure : str
-        Why there are no rules.
+    `judge`: the rules; None if they cannot be loaded and `options.on_failure` is ``pass``.
+    `options`: see there.
+    `record`: where the steps are written.
+    `decisions`: where decisions against calls are written, and those that could not be made.
+    `failure`: why there are no rules.
     """
 
     judge: Judge | None
@@ -80,27 +73,16 @@ class Guard:
     ) -> Guard:
         """Return the guard of a monitor file.
 
-        Parameters
-        ----------
-        monitor : path
-            The monitor file, under ``clock: steps``.
-        model : path, optional
-            The model; by default that of the monitor file, if it names one.
-        record : path, optional
-            A trace that the steps are appended to, JSON lines.
-        decisions : path, optional
-            A file that each decision against a call is appended to, JSON lines: when, which call,
-            what was done, the rule, what it wanted and got, and what decided.
-        record_key : path, optional
-            The file with the key of the chains of hashes of both.
-        **options
-            See `Options`.
+        `monitor`: the monitor file, under ``clock: steps``.
+        `model`: the model; by default that of the monitor file, if it names one.
+        `record`: a trace that the steps are appended to, JSON lines.
+        `decisions`: a file that each decision against a call is appended to, JSON lines: when,
+            which call, what was done, the rule, what it wanted and got, and what decided.
+        `record_key`: the file with the key of the chains of hashes of both.
+        `**options`: see `Options`.
 
-        Raises
-        ------
-        ForewarnError
-            If file and model cannot be loaded or do not fit, unless calls pass ``on_failure``: then
-            every decision says why nothing is judged.
+        Raises ForewarnError if file and model cannot be loaded or do not fit, unless calls pass
+        ``on_failure``: then every decision says why nothing is judged.
         """
         chosen = Options(**options)
         key = read_key(record_key)
@@ -145,16 +127,9 @@ class Guard:
     ) -> JudgedCall:
         """Decide about a call, and change nothing.
 
-        Parameters
-        ----------
-        state : RunState
-            What is remembered of the run.
-        run : str
-            Its name.
-        proposal : Proposal
-            The call.
-        context : mapping
-            Values of other signals that the monitor file names.
+        `state`: what is remembered of the run.
+        `run`: its name.
+        `context`: values of other signals that the monitor file names.
         """
         try:
             if self._is_quick(state, proposal):
@@ -172,16 +147,10 @@ class Guard:
     ) -> RunState:
         """Return what is remembered once a call has been answered.
 
-        Parameters
-        ----------
-        state : RunState
-            What `decide` gave for a call that was made.
-        result : object
-            What the tool returned.
-        failed : bool, optional
-            Whether the call failed; by default, if its result begins with "error".
-        call : int, optional
-            Number of the call among those that were made; by default the first that comes after
+        `state`: what `decide` gave for a call that was made.
+        `result`: what the tool returned.
+        `failed`: whether the call failed; by default, if its result begins with "error".
+        `call`: number of the call among those that were made; by default the first that comes after
             all that have been answered.
         """
         if state.standing is None:
@@ -222,16 +191,10 @@ class Guard:
 
         The caller records the step of the call it makes, by `write`.
 
-        Parameters
-        ----------
-        state : RunState
-            What was remembered when it was decided.
-        judged : JudgedCall
-            What `decide` gave.
-        answer : object
-            What a person answered, where one was to be asked: see `answers.ACCEPTED`.
-        context : mapping
-            As for `decide`.
+        `state`: what was remembered when it was decided.
+        `judged`: what `decide` gave.
+        `answer`: what a person answered, where one was to be asked: see `answers.ACCEPTED`.
+        `context`: as for `decide`.
         """
         settled = self._settled(state, judged, answer, context)
         decision = settled.decision

@@ -21,20 +21,11 @@ PLACES = "places"
 class GuardedRun:
     """A run, or a thread of a chat.
 
-    Parameters
-    ----------
-    guard : Guard
-        The guard.
-    name : str
-        Name of the run, for the record.
-    task : str
-        What the agent was asked to do.
-    memory : mapping, optional
-        What `memory` of a former life gave: the run goes on there.
-    context : mapping
-        Values of other signals that the monitor file names.
-    ask : callable, optional
-        Asks a person: from a question as plain data to an answer. Without it, calls that need a
+    `name`: name of the run, for the record.
+    `task`: what the agent was asked to do.
+    `memory`: what `memory` of a former life gave: the run goes on there.
+    `context`: values of other signals that the monitor file names.
+    `ask`: asks a person: from a question as plain data to an answer. Without it, calls that need a
         person are refused. Other calls of the run go on meanwhile; what is known by then counts.
     """
 
@@ -71,20 +62,12 @@ class GuardedRun:
     def before(self, tool: str, arguments: Mapping[str, Any] | str, call: str = "") -> Settled:
         """Decide about a call, before it is made.
 
-        Parameters
-        ----------
-        tool : str
-            Name of the tool.
-        arguments : mapping or str
-            Its arguments; JSON as text is read.
-        call : str
-            Id of the call, if it has one: tells `after` which call was answered.
+        `tool`: name of the tool.
+        `arguments`: its arguments; JSON as text is read.
+        `call`: id of the call, if it has one: tells `after` which call was answered.
 
-        Returns
-        -------
-        Settled
-            Its `call` is the one to make, maybe another one; None if none is to be made, and
-            `message` says why, to the model.
+        The `call` of the outcome is the one to make, maybe another one; None if none is made, and
+        `message` says why, to the model.
         """
         proposal = Proposal(tool, arguments, call)
         found = self.attempt(proposal, asks=self._ask is not None)
@@ -114,19 +97,11 @@ class GuardedRun:
     ) -> Settled | Decision:
         """Decide about a call, as `before` does, where the caller asks the person.
 
-        Parameters
-        ----------
-        asked : Decision, optional
-            What was returned before, and has been answered.
-        answer : object
-            The answer: see `answers.ACCEPTED`.
-        asks : bool
-            Whether a person can be asked; if not, calls that need one are refused.
+        `asked`: what was returned before, and has been answered.
+        `answer`: the answer: see `answers.ACCEPTED`.
+        `asks`: whether a person can be asked; if not, calls that need one are refused.
 
-        Returns
-        -------
-        Settled or Decision
-            A decision is a question: see `answers.question`. Nothing has been decided then.
+        Returns a question where a person is to be asked (`answers.question`): nothing is decided.
         """
         with self._lock:
             state = self._state
@@ -146,21 +121,13 @@ class GuardedRun:
     def after(self, result: object, failed: bool | None = None, call: str = "") -> None:
         """Take note of what a call returned.
 
-        Parameters
-        ----------
-        result : object
-            What it returned.
-        failed : bool, optional
-            Whether it failed; by default, if its result begins with "error".
-        call : str
-            The id that `before` got; needed where calls may run side by side. The answer of a
-            framework to a call that was not made is no result of a tool, and is left out.
-            Without an id it is the result of the call after the last that was answered.
+        `result`: what it returned.
+        `failed`: whether it failed; by default, if its result begins with "error".
+        `call`: the id that `before` got; needed where calls may run side by side. The answer of a
+            framework to a call that was not made is no result of a tool, and is left out. Without
+            an id it is the result of the call after the last that was answered.
 
-        Raises
-        ------
-        GuardError
-            If `before` got no such call, or it has been answered.
+        Raises GuardError if `before` got no such call, or it has been answered.
         """
         place = None
         if call:
@@ -194,12 +161,8 @@ class GuardedRun:
         The tool may be a coroutine function. Where its call is not made it returns the message for
         the model. Where another call is to be made in its place, it must be one of the same tool.
 
-        Raises
-        ------
-        GuardError
-            If the tool is a generator: the rules would not see what it yields.
-        GuardStopError
-            When it is called, if the run is to end.
+        Raises GuardError if the tool is a generator: the rules would not see what it yields;
+        GuardStopError when it is called, if the run is to end.
         """
         title = name or tool.__name__
         if inspect.isgeneratorfunction(tool) or inspect.isasyncgenfunction(tool):

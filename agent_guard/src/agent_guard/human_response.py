@@ -13,14 +13,9 @@ ACCEPTED = "True, False, {'type': 'approve' | 'reject' | 'edit', 'message': ...,
 class HumanResponse(NamedTuple):
     """An answer that was understood, or one that was not, which refuses.
 
-    Attributes
-    ----------
-    kind : str
-        ``approve``, ``reject``, or ``edit``.
-    message : str
-        What the person says of it.
-    proposal : Proposal or None
-        The call as it was edited.
+    `kind`: ``approve``, ``reject``, or ``edit``.
+    `message`: what the person says of it.
+    `proposal`: the call as it was edited.
     """
 
     kind: Literal["approve", "reject", "edit"]

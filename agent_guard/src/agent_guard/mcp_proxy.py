@@ -58,12 +58,8 @@ class _Held(NamedTuple):
 class Proxy:
     """One client and one server, and the run between them.
 
-    Parameters
-    ----------
-    run : GuardedRun
-        The run. What the user says does not come this way: its task is what it was given.
-    client, server : streams
-        Where messages to the client, and to the server, are sent.
+    `run`: the run. What the user says does not come this way: its task is what it was given.
+    `client`, `server`: where messages to the client, and to the server, are sent.
     """
 
     def __init__(self, run: GuardedRun, client: Any, server: Any) -> None:

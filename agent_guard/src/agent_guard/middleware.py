@@ -59,15 +59,9 @@ class _GraphStopError(GuardStopError, GraphBubbleUp):
 class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
     """Decides about each call of a tool before it is made.
 
-    Parameters
-    ----------
-    guard : Guard
-        The guard.
-    context : callable, optional
-        From the agent's state to values of other signals that the monitor file names.
-    answers : bool
-        Judge what the agent says at the end, too: to the rules it is a call of the tool `say` with
-        the argument `text`. What is refused is replaced by the message that says why.
+    `context`: from the agent's state to values of other signals that the monitor file names.
+    `answers`: judge what the agent says at the end, too: to the rules it is a call of the tool
+        `say` with the argument `text`. What is refused is replaced by the message that says why.
     """
 
     state_schema = GuardState
@@ -227,21 +221,11 @@ def guarded_tools(
     The graph's state must have the key ``forewarn`` as `GuardState` has it. `is_stopped` tells
     whether the run is to end.
 
-    Parameters
-    ----------
-    guard : Guard
-        The guard.
-    tools : sequence
-        As for `ToolNode`.
-    context : callable, optional
-        As for `GuardMiddleware`.
-    **options
-        As for `ToolNode`, without another ``messages_key``.
+    `tools`: as for `ToolNode`.
+    `context`: as for `GuardMiddleware`.
+    `**options`: as for `ToolNode`, without another ``messages_key``.
 
-    Raises
-    ------
-    ConfigError
-        If the messages are to lie under another key, where the guard does not look.
+    Raises ConfigError if the messages are to lie under another key, where the guard does not look.
     """
     key = options.get("messages_key", "messages")
     if key != "messages":

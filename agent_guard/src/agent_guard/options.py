@@ -15,27 +15,19 @@ from forewarn.errors import ConfigError
 class Options:
     """How a guard behaves where the monitor file does not say it.
 
-    Attributes
-    ----------
-    on_failure : str
-        What becomes of a call that could not be judged: ``block`` or ``pass``, with a message.
-    timeout : float or None
-        Seconds that a decision may take; None for no limit. A decision over few characters, and
-        without `replace`, takes no thread of its own: what expressions do is bounded.
-    attempts : int
-        How often a call is given back to the model, until the user speaks again.
-    then : str
-        What is asked for beyond that: a stop, or ASK.
-    replace : callable or None
-        From a decision to the call that is made instead, for REPLACE; None gives it back.
-    classifiers : mapping of str to callable
-        Signals that a function or model of yours gives: from the text of a tool's result to a
-        number. The signal of that name is a list with a number for each result so far, NaN for one
-        that was too long. A text is classified once. If a classifier raises, or gives no number,
-        the call could not be judged; decisions say how long they waited for it.
-    on_decision : callable or None
-        Called with every final decision. If it raises, the call could not be judged; one that
-        was refused stays refused.
+    `on_failure`: what becomes of a call that could not be judged: ``block`` or ``pass``, with a
+        message.
+    `timeout`: seconds that a decision may take; None for no limit. A decision over few characters,
+        and without `replace`, takes no thread of its own: what expressions do is bounded.
+    `attempts`: how often a call is given back to the model, until the user speaks again.
+    `then`: what is asked for beyond that: a stop, or ASK.
+    `replace`: from a decision to the call that is made instead, for REPLACE; None gives it back.
+    `classifiers`: signals that a function or model of yours gives: from the text of a tool's result
+        to a number. The signal of that name is a list with a number for each result so far, NaN for
+        one that was too long. A text is classified once. If a classifier raises, or gives no
+        number, the call could not be judged; decisions say how long they waited for it.
+    `on_decision`: called with every final decision. If it raises, the call could not be judged; one
+        that was refused stays refused.
     """
 
     on_failure: Literal["block", "pass"] = "block"

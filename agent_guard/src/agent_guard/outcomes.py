@@ -17,16 +17,10 @@ class GuardError(InputError):
 class RunState(NamedTuple):
     """What a guard remembers of a run; a value.
 
-    Attributes
-    ----------
-    standing : RuleState or None
-        What the rules remember; None where the guard could not be opened.
-    refused : int
-        Calls that were given back to the model since the user spoke last.
-    stopped : str
-        Why the run is to end; empty if it is not.
-    heard : tuple of str
-        Which messages of the user are part of the task, where they have names.
+    `standing`: what the rules remember; None where the guard could not be opened.
+    `refused`: calls that were given back to the model since the user spoke last.
+    `stopped`: why the run is to end; empty if it is not.
+    `heard`: which messages of the user are part of the task, where they have names.
     """
 
     standing: RuleState | None
@@ -47,18 +41,11 @@ class JudgedCall(NamedTuple):
 class Settled(NamedTuple):
     """What has become of a proposed call.
 
-    Attributes
-    ----------
-    call : Proposal or None
-        The call to make: the proposed one, or another in its place; None if none is made.
-    state : RunState
-        What is remembered of the run from now on.
-    message : str
-        The message to the model where no call is made.
-    decision : Decision
-        The decision behind that.
-    values : mapping
-        The signals of the step, for the record; empty if no call is made.
+    `call`: the call to make: the proposed one, or another in its place; None if none is made.
+    `state`: what is remembered of the run from now on.
+    `message`: the message to the model where no call is made.
+    `decision`: the decision behind that.
+    `values`: the signals of the step, for the record; empty if no call is made.
     """
 
     call: Proposal | None

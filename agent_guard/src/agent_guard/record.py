@@ -28,12 +28,8 @@ Place = tuple[str, int, str]
 class ChainedLines:
     """Appends lines of JSON to a file that may be there already; threads may share it.
 
-    Parameters
-    ----------
-    path : Path or str
-        The file. Its chain of hashes is beside it (`forewarn.files.chain`).
-    key : bytes, optional
-        What the chain is keyed with.
+    `path`: the file. Its chain of hashes is beside it (`forewarn.files.chain`).
+    `key`: what the chain is keyed with.
     """
 
     def __init__(self, path: Path | str, key: bytes | None = None) -> None:
@@ -65,17 +61,10 @@ class ChainedLines:
 class StepRecord:
     """Appends steps to a trace; runs may be interleaved.
 
-    Parameters
-    ----------
-    path : Path or str
-        The file; what is in it stays.
-    key : bytes, optional
-        What its chain is keyed with.
+    `path`: the file; what is in it stays.
+    `key`: what its chain is keyed with.
 
-    Raises
-    ------
-    RecordingError
-        If there is something else at `path`.
+    Raises RecordingError if there is something else at `path`.
     """
 
     def __init__(self, path: Path | str, key: bytes | None = None) -> None:

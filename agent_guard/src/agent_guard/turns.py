@@ -24,20 +24,11 @@ Kept = dict[str, Any]
 class Turn(NamedTuple):
     """A call among those of its message.
 
-    Attributes
-    ----------
-    base : dict
-        What was remembered before the message, as plain data.
-    name : str
-        Which message it is.
-    place : int
-        Which call of it.
-    state : RunState
-        What is remembered when the call is decided.
-    judged : JudgedCall
-        The decision.
-    within : str
-        Call of another agent that the run is a part of; empty without one.
+    `base`: what was remembered before the message, as plain data.
+    `name`: which message it is.
+    `place`: which call of it.
+    `state`: what is remembered when the call is decided.
+    `within`: call of another agent that the run is a part of; empty without one.
     """
 
     base: Kept
@@ -107,26 +98,14 @@ def begin(
 ) -> Turn:
     """Decide about a call of a message.
 
-    Parameters
-    ----------
-    guard : Guard
-        The guard.
-    kept : mapping or None
-        What the framework's state holds.
-    run : str
-        Name of the run.
-    name : str
-        Name of the message.
-    proposals : sequence of Proposal
-        All calls of the message.
-    index : int
-        Which of them is to be decided.
-    messages : sequence of (str, object)
-        Names and contents of the user's messages so far.
-    context : mapping
-        Values of other signals that the monitor file names.
-    problem : str
-        Why the calls cannot be judged; empty if they can.
+    `kept`: what the framework's state holds.
+    `run`: name of the run.
+    `name`: name of the message.
+    `proposals`: all calls of the message.
+    `index`: which of them is to be decided.
+    `messages` (sequence of (str, object)): names and contents of the user's messages so far.
+    `context`: values of other signals that the monitor file names.
+    `problem`: why the calls cannot be judged; empty if they can.
     """
     if kept and kept["turn"] == name and str(index) not in kept["done"]:
         base, state = kept["base"], guard.load(kept["base"])

@@ -41,13 +41,9 @@ def raw_track(
 class Fitted:
     """How a map came about.
 
-    Attributes
-    ----------
-    found : Recalibration or None
-        The map; None if none could be fitted.
-    before, after : Calibration or None
-        Of the chain's risk, and of the calibrated one: each run judged by a map fitted to runs of
-        other groups, or it would be praised for what it has learned by heart.
+    `found`: the map; None if none could be fitted.
+    `before`, `after`: of the chain's risk, and of the calibrated one: each run judged by a map
+        fitted to runs of other groups, or it would be praised for what it has learned by heart.
     """
 
     name: str
@@ -69,16 +65,10 @@ def fit(
 ) -> Fitted:
     """Fit the map of one property to held-out runs, and judge it.
 
-    Parameters
-    ----------
-    parts : sequence of Predictions
-        Of the chain, one for each run, which it must not have learned from.
-    method : str or None
-        ``isotonic``, ``platt``, or None to judge the chain alone.
-    recordings : sequence of str
-        Digests of the runs' recordings.
-    clusters : sequence of str, optional
-        The group of each run; each is by itself by default.
+    `parts`: of the chain, one for each run, which it must not have learned from.
+    `method`: ``isotonic``, ``platt``, or None to judge the chain alone.
+    `recordings`: digests of the runs' recordings.
+    `clusters`: the group of each run; each is by itself by default.
     """
     everything = pool(parts)
     before = calibrate(everything)

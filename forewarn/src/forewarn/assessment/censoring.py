@@ -111,11 +111,8 @@ def weighted(tracks: Sequence[Track]) -> list[Predictions]:
     not depend on the danger at that time: a run that a driver ends because it becomes dangerous
     is lost, and no weight brings it back.
 
-    Returns
-    -------
-    list of Predictions
-        One for each run. If no tick was observed for the whole horizon, all are censored: what
-        happens in its last part is unknown.
+    Returns one for each run. If no tick was observed for the whole horizon, all are censored: what
+    happens in its last part is unknown.
     """
     rows = [_rows(track) for track in tracks]
     if not rows:
@@ -149,19 +146,11 @@ def _rows(track: Track) -> tuple[Ticks, NDArray[np.bool_], NDArray[np.bool_]]:
 def observed_for(wait: Ticks, resolved: NDArray[np.bool_]) -> tuple[Ticks, Floats]:
     """Return the share of ticks that are still observed after each wait (Kaplan and Meier, 1958).
 
-    Parameters
-    ----------
-    wait : ndarray of int64, shape (n,)
-        Ticks until the outcome was known, or until the first one that is lost.
-    resolved : ndarray of bool, shape (n,)
-        Whether the outcome was known.
+    `wait` (shape (n,)): ticks until the outcome was known, or until the first one that is lost.
+    `resolved` (shape (n,)): whether the outcome was known.
 
-    Returns
-    -------
-    times : ndarray of int64, shape (m,)
-        Waits at which something was lost, rising.
-    share : ndarray of float64, shape (m + 1,)
-        Share before the first of them, and from each of them on.
+    `times`: waits at which something was lost, rising (shape (m,)).
+    `share`: share before the first of them, and from each of them on (shape (m + 1,)).
     """
     times, lost = np.unique(wait[~resolved], return_counts=True)
     at_risk = len(wait) - np.searchsorted(np.sort(wait), times)

@@ -49,19 +49,12 @@ Figure = Callable[[Sequence[int]], float]
 class Contender:
     """A monitor, or a rival quantity.
 
-    Attributes
-    ----------
-    name : str
-        For people.
-    rule : AlertRule
-        Its alerts, without the threshold.
-    runs : tuple of ScoredRun
-        Its verdicts about one property in each run.
-    probabilities : tuple of ndarray of float64, or None
-        For each run the probability of a violation within the horizon, NaN where there is none;
-        None if the score is no probability.
-    states : int or None
-        States of its model.
+    `name`: for people.
+    `rule`: its alerts, without the threshold.
+    `runs`: its verdicts about one property in each run.
+    `probabilities`: for each run the probability of a violation within the horizon, NaN where there
+        is none; None if the score is no probability.
+    `states`: states of its model.
     """
 
     name: str
@@ -83,28 +76,17 @@ class Estimate(NamedTuple):
 class ContenderScores:
     """What a contender is worth.
 
-    Attributes
-    ----------
-    area : Estimate
-        Under the precision-recall curve, over ticks; an out_of_model state is what the rule makes
-        of it.
-    calibration : Calibration or None
-        Over the ticks at which all contenders have a probability; None without any.
-    brier : Estimate
-        Mean squared error of the probability.
-    point : Point
-        What the thresholds chosen for the budget give.
-    lead : Estimate
-        Mean lead time over all violations, in seconds or steps; one that is missed counts as 0.
-    thresholds : tuple of float
-        The lowest and the highest one that a fold was given; infinite for no alert.
-    out_of_model : float
-        Share of the ticks at which its model did not know the state.
-    differences : dict of str to Estimate
-        What is more (`area`, `brier`, `lead`) than with the first contender, run by run; empty for
-        that one.
-    drawn : tuple of int
-        Recordings, or groups of them, that are drawn for intervals; those with a violation.
+    `area`: under the precision-recall curve, over ticks; an out_of_model state is what the rule
+        makes of it.
+    `calibration`: over the ticks at which all contenders have a probability; None without any.
+    `brier`: mean squared error of the probability.
+    `point`: what the thresholds chosen for the budget give.
+    `lead`: mean lead time over all violations, in seconds or steps; one that is missed counts as 0.
+    `thresholds`: the lowest and the highest one that a fold was given; infinite for no alert.
+    `out_of_model`: share of the ticks at which its model did not know the state.
+    `differences`: what is more (`area`, `brier`, `lead`) than with the first contender, run by run;
+        empty for that one.
+    `drawn`: recordings, or groups of them, that are drawn for intervals; those with a violation.
     """
 
     name: str
@@ -132,23 +114,14 @@ def compare(
 ) -> list[ContenderScores]:
     """Judge contenders on the same runs.
 
-    Parameters
-    ----------
-    contenders : sequence of Contender
-        The first one's violations are everybody's.
-    folds : sequence of int
-        The fold of each run.
-    budget : float
-        False alarms in an hour (or 3,600 steps) at most, for the lead time.
-    alert_share : float
-        Share of the time that may be spent in alert: one alarm that never ends is a single one.
-    clusters : sequence of str, optional
-        The group of each run: runs of a group are drawn together. By default each is alone.
+    `contenders`: the first one's violations are everybody's.
+    `folds`: the fold of each run.
+    `budget`: false alarms in an hour (or 3,600 steps) at most, for the lead time.
+    `alert_share`: share of the time that may be spent in alert: one alarm that never ends is a
+        single one.
+    `clusters`: the group of each run: runs of a group are drawn together. By default each is alone.
 
-    Raises
-    ------
-    InputError
-        If the contenders were not asked at the same moments.
+    Raises InputError if the contenders were not asked at the same moments.
     """
     shared = with_one_truth(contenders)
     probabilities = [_probabilities(one, folds) for one in shared]
@@ -270,10 +243,7 @@ def differing_violations(one: Contender, other: Contender) -> int:
 def with_one_truth(contenders: Sequence[Contender]) -> list[Contender]:
     """Return contenders whose runs have the violations of the first one, and its ends of runs.
 
-    Raises
-    ------
-    InputError
-        If they were not asked at the same moments.
+    Raises InputError if they were not asked at the same moments.
     """
     first = replace(contenders[0], runs=tuple(settled(contenders[0].runs)))
     return [_with_truth(one, first) for one in contenders]

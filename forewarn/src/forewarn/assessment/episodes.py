@@ -37,37 +37,25 @@ class ScoredRun(NamedTuple):
 
     All arrays have one entry for each tick, shape (n,).
 
-    Attributes
-    ----------
-    horizon : int or None
-        Ticks within which a violation has to follow; None for an unbounded horizon.
-    ticks : ndarray of int64
-        Numbers of the ticks, rising.
-    score : ndarray of float64
-        The greater, the more dangerous; NaN where it is unknown, which neither begins nor ends an
-        alert.
-    violation : ndarray of bool
-        A violation happened.
-    status : ndarray of int8
-        A `PropertyStatus`.
-    out_of_model : ndarray of bool or None
-        The state is unknown to the model, for which the policy has an answer of its own; None
-        for monitors without such states.
-    unsure : ndarray of bool or None
-        It is not known whether the property is violated or on its way to it; None if that is
+    `horizon`: ticks within which a violation has to follow; None for an unbounded horizon.
+    `ticks`: numbers of the ticks, rising.
+    `score`: the greater, the more dangerous; NaN where it is unknown, which neither begins nor ends
+        an alert.
+    `violation`: a violation happened.
+    `status`: a `PropertyStatus`.
+    `out_of_model`: the state is unknown to the model, for which the policy has an answer of its
+        own; None for monitors without such states.
+    `unsure`: it is not known whether the property is violated or on its way to it; None if that is
         always known.
-    terminal : ndarray of bool or None
-        A terminal label holds; None if the status says so (ENDED) or there is no such label.
-    counted : ndarray of bool or None
-        The violation is the first of its breach; None if each violation is a breach of its own.
-    broken : ndarray of int8 or None
-        A `Broken`: the alert that a breach asks for comes beside what the score asks for. None if
-        no breach asks for any.
-    held : ndarray of bool or None
-        No alert ends at this tick, whatever the score is; None if nothing holds one.
-    confirmed : ndarray of bool or None
-        By an operator's label, an alert that is on at this tick is right, whatever follows; None
-        without labels.
+    `terminal`: a terminal label holds; None if the status says so (ENDED) or there is no such
+        label.
+    `counted`: the violation is the first of its breach; None if each violation is a breach of its
+        own.
+    `broken`: a `Broken`: the alert that a breach asks for comes beside what the score asks for.
+        None if no breach asks for any.
+    `held`: no alert ends at this tick, whatever the score is; None if nothing holds one.
+    `confirmed`: by an operator's label, an alert that is on at this tick is right, whatever
+        follows; None without labels.
     """
 
     rate: float
@@ -89,17 +77,11 @@ class ScoredRun(NamedTuple):
 class AlertRule:
     """When an alert begins and ends, without its threshold; see `policy.Rules`.
 
-    Attributes
-    ----------
-    release : float, callable or None
-        Level below which an alert may end, or a function from threshold to level; the threshold
-        itself by default, and never above it. Above minus infinity.
-    enter, exit : int
-        Consecutive ticks that begin and end an alert.
-    hold : float
-        Seconds that an alert lasts at the least.
-    out_of_model : str
-        What a state unknown to the model asks for, for `out_of_model_timeout` seconds.
+    `release`: level below which an alert may end, or a function from threshold to level; the
+        threshold itself by default, and never above it. Above minus infinity.
+    `enter`, `exit`: consecutive ticks that begin and end an alert.
+    `hold`: seconds that an alert lasts at the least.
+    `out_of_model`: what a state unknown to the model asks for, for `out_of_model_timeout` seconds.
     """
 
     release: float | Callable[[float], float] | None = None
@@ -136,12 +118,8 @@ class AlertRule:
 class Episodes(NamedTuple):
     """Alerts, sorted by run, threshold and time; arrays of shape (m,).
 
-    Attributes
-    ----------
-    run, threshold : ndarray of int64
-        Positions among the runs and the thresholds.
-    start, end : ndarray of int64
-        First row of the alert and the first one after it, within the run.
+    `run`, `threshold`: positions among the runs and the thresholds.
+    `start`, `end`: first row of the alert and the first one after it, within the run.
     """
 
     run: Rows
@@ -173,19 +151,10 @@ def find_episodes(
 ) -> Episodes:
     """Return all alerts of all thresholds in all runs.
 
-    Parameters
-    ----------
-    scored_runs : sequence of ScoredRun
-        The runs.
-    thresholds : ndarray of float64, shape (k,)
-        Scores at and above which an alert begins; above minus infinity.
-    rule : AlertRule
-        All else about alerts.
+    `thresholds` (shape (k,)): scores at and above which an alert begins; above minus infinity.
+    `rule`: all else about alerts.
 
-    Raises
-    ------
-    ValueError
-        If a threshold or release level is NaN or minus infinity.
+    Raises ValueError if a threshold or release level is NaN or minus infinity.
     """
     if np.isnan(thresholds).any() or np.isneginf(thresholds).any():
         raise ValueError("thresholds must be numbers above minus infinity")

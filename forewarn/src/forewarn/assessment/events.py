@@ -34,16 +34,11 @@ SECONDS_AN_HOUR = 3600.0
 class Outcome(str, Enum):
     """What became of an alert.
 
-    Attributes
-    ----------
-    FORESAW
-        A violation happened while it was on, at least one tick after it began.
-    NEAR
-        It was over when a violation happened within the horizon of its start.
-    LATE
-        It began with a violation, or before one had cleared: no foresight, and not false either.
-    FALSE
-        None of these.
+    `FORESAW`: a violation happened while it was on, at least one tick after it began.
+    `NEAR`: it was over when a violation happened within the horizon of its start.
+    `LATE`: it began with a violation, or before one had cleared: no foresight, and not false
+        either.
+    `FALSE`: None of these.
     """
 
     FORESAW = "foresaw"
@@ -60,18 +55,12 @@ class Outcome(str, Enum):
 class Alert(NamedTuple):
     """One episode at level ACT.
 
-    Attributes
-    ----------
-    start, end : int
-        First and last tick.
-    outcome : Outcome
-        What became of it.
-    peak : float
-        Greatest risk in it; NaN if there was none.
-    out_of_model : bool
-        It began in a state that the model does not know.
-    cut_short : bool
-        The run ends before the horizon of its start, so that a violation may have followed.
+    `start`, `end`: first and last tick.
+    `outcome`: what became of it.
+    `peak`: greatest risk in it; NaN if there was none.
+    `out_of_model`: it began in a state that the model does not know.
+    `cut_short`: the run ends before the horizon of its start, so that a violation may have
+        followed.
     """
 
     name: str
@@ -86,14 +75,9 @@ class Alert(NamedTuple):
 class Violation(NamedTuple):
     """One violation that counts: the first of an excursion.
 
-    Attributes
-    ----------
-    alert : int or None
-        First tick of the alert that foresaw it; None if it was missed.
-    lead : float or None
-        Lead time in seconds; None if it was missed.
-    answer : Alert or None
-        The alert that began with it: it was missed, and answered at once.
+    `alert`: first tick of the alert that foresaw it; None if it was missed.
+    `lead`: lead time in seconds; None if it was missed.
+    `answer`: the alert that began with it: it was missed, and answered at once.
     """
 
     name: str
@@ -113,12 +97,8 @@ class Violation(NamedTuple):
 class Events(NamedTuple):
     """Alerts and violations of one property over one run.
 
-    Attributes
-    ----------
-    alerts, violations : tuple
-        In order of time.
-    hours, alert_hours : float
-        Time watched, and of it the time at ACT.
+    `alerts`, `violations`: in order of time.
+    `hours`, `alert_hours`: time watched, and of it the time at ACT.
     """
 
     alerts: tuple[Alert, ...]
@@ -136,16 +116,11 @@ class Events(NamedTuple):
 class MatchedAlerts(NamedTuple):
     """What became of m alerts of one run, and the v violations that they foresaw.
 
-    Attributes
-    ----------
-    happened : ndarray of int, shape (w,)
-        Rows of all violations that count.
-    foresaw, near, late : ndarray of bool, shape (m,)
-        See `Outcome`; any other alert is a false one.
-    alert, row : ndarray of int, shape (v,)
-        Position of the alert and row of the violation, in the order of alerts and time.
-    lead : ndarray, shape (v,)
-        Lead times in ticks.
+    `happened` (shape (w,)): rows of all violations that count.
+    `foresaw`, `near`, `late` (shape (m,)): see `Outcome`; any other alert is a false one.
+    `alert`, `row` (shape (v,)): position of the alert and row of the violation, in the order of
+        alerts and time.
+    `lead` (shape (v,)): lead times in ticks.
     """
 
     happened: NDArray[np.int64]
@@ -172,10 +147,7 @@ def judge(
 ) -> MatchedAlerts:
     """Match alerts with the violations of a run.
 
-    Parameters
-    ----------
-    start, end : ndarray of int, shape (m,)
-        First row of each alert, and the row after its last one.
+    `start`, `end` (shape (m,)): first row of each alert, and the row after its last one.
     """
     excursions = find_excursions(run)
     happened = np.flatnonzero(excursions.begins)
@@ -313,20 +285,13 @@ class Rates:
 class Score(Rates):
     """How well one property was foreseen.
 
-    Attributes
-    ----------
-    violations, detected : int
-        How many excursions there were, and how many of them were foreseen.
-    alerts, right, late, false_alarms : int
-        Episodes; of these, those followed by a violation, those that came with one or before it
-        had cleared, and those without.
-    out_of_model, cut_short : int
-        False alarms that began in a state unknown to the model; that the end of a recording
-        cut short.
-    hours, alert_hours : float
-        Time watched, and of it the time at ACT.
-    lead : LeadTimes or None
-        None if nothing was detected.
+    `violations`, `detected`: how many excursions there were, and how many of them were foreseen.
+    `alerts`, `right`, `late`, `false_alarms`: episodes; of these, those followed by a violation,
+        those that came with one or before it had cleared, and those without.
+    `out_of_model`, `cut_short`: false alarms that began in a state unknown to the model; that the
+        end of a recording cut short.
+    `hours`, `alert_hours`: time watched, and of it the time at ACT.
+    `lead`: None if nothing was detected.
     """
 
     name: str

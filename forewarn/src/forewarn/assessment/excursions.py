@@ -21,12 +21,8 @@ Rows = NDArray[np.int64]
 class Excursions(NamedTuple):
     """The breaches of one property over one run of n ticks.
 
-    Attributes
-    ----------
-    begins : ndarray of bool, shape (n,)
-        A violation that counts: the first of a breach.
-    open : ndarray of bool, shape (n,)
-        A breach has begun and not cleared.
+    `begins` (shape (n,)): a violation that counts: the first of a breach.
+    `open` (shape (n,)): a breach has begun and not cleared.
     """
 
     begins: Bools
@@ -40,12 +36,8 @@ class Excursions(NamedTuple):
         counts for nothing, nor does one that begins with the violation: then the base is the
         violation's own row.
 
-        Parameters
-        ----------
-        start : ndarray of int, shape (m,)
-            First rows of the alerts.
-        row : ndarray of int, shape (m,)
-            Rows of the violations that count, at which the alerts are on.
+        `start` (shape (m,)): first rows of the alerts.
+        `row` (shape (m,)): rows of the violations that count, at which the alerts are on.
         """
         last_open = np.maximum.accumulate(np.where(self.open, np.arange(len(self.open)), -1))
         before = last_open[row - 1]  # row 0 has none before it, and is its own base anyhow

@@ -25,12 +25,8 @@ HALVINGS = 40
 def fixed_sequence(p_values: Floats, delta: float) -> int:
     """Return how many hypotheses are rejected, from the first on (Learn then Test, section 2.4).
 
-    Parameters
-    ----------
-    p_values : ndarray, shape (k,)
-        In an order that was fixed before the data were seen.
-    delta : float
-        Probability of any false rejection.
+    `p_values` (shape (k,)): in an order that was fixed before the data were seen.
+    `delta`: probability of any false rejection.
     """
     kept = np.flatnonzero(~(p_values <= delta))
     return int(kept[0]) if kept.size else len(p_values)
@@ -39,14 +35,9 @@ def fixed_sequence(p_values: Floats, delta: float) -> int:
 def binomial_p(misses: NDArray[np.int64], trials: int, alpha: float) -> Floats:
     """Return p-values for "more than `alpha` of independent trials are missed".
 
-    Parameters
-    ----------
-    misses : ndarray of int, shape (k,)
-        Misses among the trials, for each hypothesis.
-    trials : int
-        How many; without any, every p-value is 1.
-    alpha : float
-        Miss rate, in (0, 1).
+    `misses` (shape (k,)): misses among the trials, for each hypothesis.
+    `trials`: how many; without any, every p-value is 1.
+    `alpha`: miss rate, in (0, 1).
     """
     return np.asarray(special.bdtr(misses, trials, alpha), dtype=np.float64)
 
@@ -57,12 +48,8 @@ def bounded_p(losses: Floats, alpha: float | Floats) -> Floats:
     The lesser of Hoeffding's and Bentkus' tail (Bates et al., 2021; Learn then Test, proposition
     1); with no loss at all it is ``(1 - alpha) ** n``, as exact as the binomial one.
 
-    Parameters
-    ----------
-    losses : ndarray of float, shape (n, k)
-        Independent losses in [0, 1], for each of k hypotheses.
-    alpha : float or ndarray, shape (k,)
-        Mean loss, in (0, 1).
+    `losses` (shape (n, k)): independent losses in [0, 1], for each of k hypotheses.
+    `alpha` (shape (k,)): mean loss, in (0, 1).
     """
     count = len(losses)
     if not count:
@@ -104,14 +91,9 @@ def loss_bounds(losses: Floats, confidence: float) -> Floats:
 def rate_bound(count: int, exposure: float, confidence: float) -> float:
     """Return the exact upper bound of a rate of independent events (Garwood, 1936).
 
-    Parameters
-    ----------
-    count : int
-        Events.
-    exposure : float
-        Time in which they happened; the bound is infinite if there was none.
-    confidence : float
-        One-sided, in (0, 1).
+    `count`: events.
+    `exposure`: time in which they happened; the bound is infinite if there was none.
+    `confidence`: one-sided, in (0, 1).
     """
     if exposure <= 0:
         return math.inf

@@ -25,47 +25,26 @@ UNKNOWN_STATE = -1
 class Track:
     """One property over one run; all arrays have one entry for each tick, shape (n,).
 
-    Attributes
-    ----------
-    horizon : int or None
-        Ticks that its risk looks ahead; None for an unbounded horizon.
-    ticks : ndarray of int64
-        Numbers of the ticks, rising.
-    state : ndarray of int32
-        Position in `History.states`; -1 where the state is not fully known.
-    status : ndarray of int8
-        A `PropertyStatus`.
-    violation, possible : ndarray of bool
-        A violation happened, or may have happened.
-    counted : ndarray of bool
-        A violation happened, and it is the first of its breach.
-    broken : ndarray of int8
-        A `Broken`: whether a breach is open, and lasts.
-    figure : ndarray of float64
-        What the policy compared with its thresholds; NaN where nothing is known.
-    out_of_model : ndarray of bool
-        The policy treated the state as never seen by the model.
-    held : ndarray of bool
-        What `hold_while` of the monitor file says holds, or may hold.
-    probability, lower, upper : ndarray of float64
-        Risk and its bounds in [0, 1]; NaN where there is none.
-    in_model : ndarray of bool
-        The model knows the state.
-    terminal : ndarray of bool
-        A terminal label holds, whether or not the property names it.
-    ambiguous : ndarray of bool
-        With what is known the automaton may be in one of several states.
-    level : ndarray of int8
-        A `Level`.
-    automaton : ndarray of int32
-        The automaton's state, the first of several.
-    min_risk : ndarray of float64 or None
-        Least risk over all ways to choose; NaN where there is none.
-    expected : ndarray of float64 or None
-        Mean risk over what the state may be; NaN where there is none.
-    prevented : ndarray of bool or None
-        By an operator's label there was danger, but no violation: one may have been prevented.
-        None without labels.
+    `horizon`: ticks that its risk looks ahead; None for an unbounded horizon.
+    `ticks`: numbers of the ticks, rising.
+    `state`: position in `History.states`; -1 where the state is not fully known.
+    `status`: a `PropertyStatus`.
+    `violation`, `possible`: a violation happened, or may have happened.
+    `counted`: a violation happened, and it is the first of its breach.
+    `broken`: a `Broken`: whether a breach is open, and lasts.
+    `figure`: what the policy compared with its thresholds; NaN where nothing is known.
+    `out_of_model`: the policy treated the state as never seen by the model.
+    `held`: what `hold_while` of the monitor file says holds, or may hold.
+    `probability`, `lower`, `upper`: risk and its bounds in [0, 1]; NaN where there is none.
+    `in_model`: the model knows the state.
+    `terminal`: a terminal label holds, whether or not the property names it.
+    `ambiguous`: with what is known the automaton may be in one of several states.
+    `level`: a `Level`.
+    `automaton`: the automaton's state, the first of several.
+    `min_risk`: least risk over all ways to choose; NaN where there is none.
+    `expected`: mean risk over what the state may be; NaN where there is none.
+    `prevented`: by an operator's label there was danger, but no violation: one may have been
+        prevented. None without labels.
     """
 
     name: str
@@ -132,24 +111,14 @@ class _Columns:
 class History:
     """Collects the verdicts of one run.
 
-    Parameters
-    ----------
-    monitor : Monitor
-        Whose verdicts they are: for names, horizons, rate and automata.
+    `monitor`: whose verdicts they are: for names, horizons, rate and automata.
 
-    Attributes
-    ----------
-    states : dict
-        Position of every state code that occurred, in order of appearance.
-    stale : Counter
-        Ticks for which each signal was stale or had not arrived.
-    failures : Counter
-        Ticks with a failure, for each place (a topic or a signal).
-    reasons : dict
-        The first reason given for a failure of each place.
-    seen : dict
-        For each violation that counts, by property and tick: the signals that the property reads,
-        with their values.
+    `states`: position of every state code that occurred, in order of appearance.
+    `stale`: ticks for which each signal was stale or had not arrived.
+    `failures`: ticks with a failure, for each place (a topic or a signal).
+    `reasons`: the first reason given for a failure of each place.
+    `seen`: for each violation that counts, by property and tick: the signals that the property
+        reads, with their values.
     """
 
     def __init__(self, monitor: Monitor) -> None:

@@ -42,20 +42,13 @@ Bools = NDArray[np.bool_]
 class Proposal(NamedTuple):
     """One step of the search: a condition on top of those before it.
 
-    Attributes
-    ----------
-    chosen_by : float
-        What it took off the log loss of the recordings that chose it, cross-validated (nats a
-        tick); it flatters, for the best of many was taken.
-    gain : Estimate
-        What it takes off the log loss of the recordings that judge.
-    area : Estimate
-        What it adds there to the area under the precision-recall curve.
-    p_value : float
-        Of no gain, by flipping signs over the recordings that judge, those of a group together;
-        with Holm's correction over all proposals.
-    states : int
-        States of the chain with it.
+    `chosen_by`: what it took off the log loss of the recordings that chose it, cross-validated
+        (nats a tick); it flatters, for the best of many was taken.
+    `gain`: what it takes off the log loss of the recordings that judge.
+    `area`: what it adds there to the area under the precision-recall curve.
+    `p_value`: of no gain, by flipping signs over the recordings that judge, those of a group
+        together; with Holm's correction over all proposals.
+    `states`: states of the chain with it.
     """
 
     cut: Cut
@@ -74,14 +67,9 @@ class Proposal(NamedTuple):
 class Improvement(NamedTuple):
     """What the search found.
 
-    Attributes
-    ----------
-    choosing, judging : tuple of str
-        Recordings of the two halves.
-    loss, area : float
-        Log loss and area of the states as they are, on the recordings that judge.
-    tried : int
-        Conditions that were tried by cross-validation.
+    `choosing`, `judging`: recordings of the two halves.
+    `loss`, `area`: log loss and area of the states as they are, on the recordings that judge.
+    `tried`: conditions that were tried by cross-validation.
     """
 
     choosing: tuple[str, ...]
@@ -114,18 +102,11 @@ def improve(
 ) -> Improvement:
     """Search for conditions that lower the log loss of the risk.
 
-    Parameters
-    ----------
-    most : int
-        Conditions that are proposed at the most.
-    tries : int
-        Conditions tried by cross-validation in each round: those that say most of what the risk so
-        far gets wrong.
+    `most`: conditions that are proposed at the most.
+    `tries`: conditions tried by cross-validation in each round: those that say most of what the
+        risk so far gets wrong.
 
-    Returns
-    -------
-    Improvement
-        The same for the same recordings, in whatever order.
+    The result is the same in whatever order the recordings come.
     """
     ordered = sorted(recorded, key=lambda one: (one.cluster, one.digest))
     half = dealt([one.cluster for one in ordered], 2)
@@ -220,12 +201,9 @@ def _corrected(proposals: Sequence[Proposal]) -> Iterator[Proposal]:
 class _Tried:
     """The risks of some recordings, each by a chain that was not learned from it.
 
-    Attributes
-    ----------
-    risks : tuple of ndarray
-        At the judged ticks of each recording; NaN where the chain does not know the state.
-    base : tuple of float
-        Share of the ticks that a violation followed, in the recordings each chain was learned from.
+    `risks`: at the judged ticks of each recording; NaN where the chain does not know the state.
+    `base`: share of the ticks that a violation followed, in the recordings each chain was learned
+        from.
     """
 
     recorded: tuple[Recorded, ...]

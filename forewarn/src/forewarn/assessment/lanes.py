@@ -28,14 +28,9 @@ WARNING = "warning only"
 class Lanes(NamedTuple):
     """Conditions over a run.
 
-    Attributes
-    ----------
-    names : tuple of str
-        One for each lane, from the top.
-    position : ndarray of int32, shape (n,)
-        Row of `table` for every tick.
-    table : tuple of tuple of int
-        `OFF`, `UNKNOWN`, `ON` or `TERMINAL` for each lane.
+    `names`: one for each lane, from the top.
+    `position` (shape (n,)): row of `table` for every tick.
+    `table`: `OFF`, `UNKNOWN`, `ON` or `TERMINAL` for each lane.
     """
 
     names: tuple[str, ...]
@@ -46,10 +41,7 @@ class Lanes(NamedTuple):
 class StateLog:
     """Collects what was known of the state, tick by tick.
 
-    Parameters
-    ----------
-    vocabulary : StateSpace
-        Its present predicates and its terminal labels have a lane each.
+    `vocabulary`: its present predicates and its terminal labels have a lane each.
     """
 
     def __init__(self, vocabulary: StateSpace) -> None:
@@ -91,10 +83,7 @@ def requests(spec: MonitorSpec, tracks: Sequence[Track]) -> Lanes:
     What only warns, for its risk is above `warn`, has a lane of its own, `WARNING`: live it is
     published as the action WARN, too, but no rule asked for that.
 
-    Parameters
-    ----------
-    spec : MonitorSpec
-        What each property asks for, and after which time it asks for more.
+    `spec`: what each property asks for, and after which time it asks for more.
     """
     count = len(tracks[0].ticks) if tracks else 0
     urgency = np.zeros(count, dtype=np.int32)

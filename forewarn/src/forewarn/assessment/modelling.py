@@ -47,20 +47,12 @@ FALSE_DISCOVERY_RATE = 0.05
 class LearnedModel:
     """A model and how it came about.
 
-    Attributes
-    ----------
-    compiled : CompiledSpec
-        The monitor file with its learned scores.
-    model : CountModel
-        The model, with the counts of others that it was added to.
-    counted : Learned
-        What the recordings gave.
-    scored : list of FittedScore of the wing scores
-        The learned scores that were fitted.
-    notes, warnings : tuple of str
-        What the user should know.
-    groups : GroupedModels of the wing fleet, or None
-        A model for each group, where recordings are grouped.
+    `compiled`: the monitor file with its learned scores.
+    `model`: the model, with the counts of others that it was added to.
+    `counted`: what the recordings gave.
+    `scored`: the learned scores that were fitted.
+    `notes`, `warnings`: what the user should know.
+    `groups`: a model for each group, where recordings are grouped.
     """
 
     compiled: CompiledSpec
@@ -93,37 +85,21 @@ def learn_model(
 ) -> LearnedModel:
     """Learn a model, and one for each group of recordings if they are grouped.
 
-    Parameters
-    ----------
-    compiled : CompiledSpec
-        The monitor file.
-    recordings : sequence of Path
-        What is learned from.
-    others : sequence of CountModel
-        Models whose counts are added.
-    executor : Executor, optional
-        Who reads the recordings; by default one process per core, and one for a few small
+    `compiled`: the monitor file.
+    `recordings`: what is learned from.
+    `others`: models whose counts are added.
+    `executor`: who reads the recordings; by default one process per core, and one for a few small
         recordings.
-    store : ShardStore, optional
-        Where what each recording gives is kept.
-    allow_missing : bool
-        Go on without topics that a recording lacks.
-    until : Requirement, optional
-        No more recordings are read once the model meets it.
-    grouping : Grouping, optional
-        Tells the group of each recording.
-    level : float
-        False discovery rate of what differs between groups.
-    normal : bool
-        Keep moments of normal runs in the model, if the monitor file asks for it or no recording
-        has a violation. Recordings are then read once more.
-    bars : callable
-        Shows how far the work is.
+    `store`: where what each recording gives is kept.
+    `allow_missing`: go on without topics that a recording lacks.
+    `until`: no more recordings are read once the model meets it.
+    `grouping`: tells the group of each recording.
+    `level`: false discovery rate of what differs between groups.
+    `normal`: keep moments of normal runs in the model, if the monitor file asks for it or no
+        recording has a violation. Recordings are then read once more.
+    `bars`: shows how far the work is.
 
-    Raises
-    ------
-    InputError
-        If a recording cannot be read, or nothing can be learned from what was read.
+    Raises InputError if a recording cannot be read, or nothing can be learned from what was read.
     """
     executor = executor or local(processes_for(recordings))
     compiled, scored, notes = _with_scores(

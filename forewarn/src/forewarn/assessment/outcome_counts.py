@@ -123,10 +123,7 @@ class EndObserver:
 class _Walk:
     """The way of one property through a recording.
 
-    Attributes
-    ----------
-    runs : list of RunEnd
-        Those that are over.
+    `runs`: those that are over.
     """
 
     def __init__(self, compiled: CompiledProperty) -> None:
@@ -222,14 +219,9 @@ def outcomes_of(
 ) -> Outcomes:
     """Count what followed the moments of one run.
 
-    Parameters
-    ----------
-    intervened : ndarray of bool, shape (n,)
-        An intervention was active, or may have been.
-    scores : sequence of ndarray of float64, shape (n,)
-        Scores at each moment, NaN where unknown.
-    lags : sequence of int
-        Ticks after which to look where the run has got to, as far as the horizon has so many.
+    `intervened` (shape (n,)): an intervention was active, or may have been.
+    `scores` (shape (n,)): scores at each moment, NaN where unknown.
+    `lags`: ticks after which to look where the run has got to, as far as the horizon has so many.
     """
     run = replace(track, possible=track.possible | intervened)
     here = ~run.unsure & (run.state != UNKNOWN_STATE) & np.isin(run.status, UNDECIDED)

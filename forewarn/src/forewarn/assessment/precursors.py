@@ -40,14 +40,9 @@ KINDS = ("is high", "is low", "rises", "falls")
 class PropertyHistory(NamedTuple):
     """One property over one recording.
 
-    Attributes
-    ----------
-    signals : dict of str to ndarray, shape (n,)
-        Numbers at each tick; NaN where unknown.
-    begins : ndarray of bool, shape (n,)
-        A violation that counts begins.
-    open : ndarray of bool, shape (n,)
-        The property is watched, and no breach lasts: a violation can be foreseen.
+    `signals` (shape (n,)): numbers at each tick; NaN where unknown.
+    `begins` (shape (n,)): a violation that counts begins.
+    `open` (shape (n,)): the property is watched, and no breach lasts: a violation can be foreseen.
     """
 
     signals: Mapping[str, Floats]
@@ -58,20 +53,12 @@ class PropertyHistory(NamedTuple):
 class Precursors(NamedTuple):
     """What the comparison says.
 
-    Attributes
-    ----------
-    violations : int
-        Those that have a moment before them.
-    spans : int
-        Other spans of time.
-    foreseen : int
-        Violations that are distinguished from nine tenths of the other spans.
-    p_value : float
-        Probability that chance foresees as many; NaN where there are too few.
-    signal, kind : str
-        What tells most: a signal, and one of `KINDS`.
-    bar : float
-        What nine tenths of the other spans do not reach: a value, or a change.
+    `violations`: those that have a moment before them.
+    `spans`: other spans of time.
+    `foreseen`: violations that are distinguished from nine tenths of the other spans.
+    `p_value`: probability that chance foresees as many; NaN where there are too few.
+    `signal`, `kind`: what tells most: a signal, and one of `KINDS`.
+    `bar`: what nine tenths of the other spans do not reach: a value, or a change.
     """
 
     violations: int
@@ -118,10 +105,7 @@ class Precursors(NamedTuple):
     def condition(self, change: float) -> str:
         """Return as an expression that the signal is as it is before violations.
 
-        Parameters
-        ----------
-        change : float
-            Seconds, or steps, over which a signal changes.
+        `change`: seconds, or steps, over which a signal changes.
         """
         less = self.kind in (KINDS[1], KINDS[3])
         bar = -self.bar if less else self.bar
@@ -133,12 +117,8 @@ class Precursors(NamedTuple):
 def precursors(runs: Sequence[PropertyHistory], horizon: int, change: int) -> Precursors:
     """Return what signals tell of violations within the horizon.
 
-    Parameters
-    ----------
-    horizon : int
-        Ticks before a violation that count, at least 1.
-    change : int
-        Ticks over which a signal changes, at least 1.
+    `horizon`: ticks before a violation that count, at least 1.
+    `change`: ticks over which a signal changes, at least 1.
     """
     waits = [length for run in runs for _, length in _before(run, horizon)]
     names = sorted(set.intersection(*(set(run.signals) for run in runs))) if runs else []
@@ -230,12 +210,8 @@ def changed_over(clock: Clock) -> int:
 def precursors_of(runs: Sequence[RecordedRun], index: int) -> Precursors:
     """Return what signals tell of the violations of a property.
 
-    Parameters
-    ----------
-    runs : sequence of RecordedRun
-        With their signals.
-    index : int
-        Place of the property.
+    `runs`: with their signals.
+    `index`: place of the property.
     """
     found = [_watched(run, run.tracks[index]) for run in runs]
     horizon = runs[0].tracks[index].horizon or max(len(each.open) for each in found)
@@ -245,10 +221,7 @@ def precursors_of(runs: Sequence[RecordedRun], index: int) -> Precursors:
 def of_missed(name: str, missed: int, violations: int, found: Precursors, change: float) -> str:
     """Return a sentence on violations that no alert foresaw, by what the signals say before them.
 
-    Parameters
-    ----------
-    change : float
-        Seconds, or steps, over which signals change.
+    `change`: seconds, or steps, over which signals change.
     """
     told = f"{name}: {missed} of {violations} missed: "
     if not found.enough:

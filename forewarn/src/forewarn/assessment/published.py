@@ -41,12 +41,8 @@ FIELDS = ("property", "tick", "probability")
 class LiveEvent(NamedTuple):
     """Something that changed a live session: a command, a model, a jump of the clock.
 
-    Attributes
-    ----------
-    seconds : float
-        Since the first tick of the replay.
-    kind, details : str
-        What, and all that is known of it.
+    `seconds`: since the first tick of the replay.
+    `kind`, `details`: what, and all that is known of it.
     """
 
     seconds: float
@@ -57,16 +53,11 @@ class LiveEvent(NamedTuple):
 class Published(NamedTuple):
     """What one live monitor published.
 
-    Attributes
-    ----------
-    risks : mapping of str to ndarray, shape (n,)
-        Probability of each property at every tick of the replay, NaN where nothing was published.
-    ticks : int
-        Ticks of the replay for which something was published.
-    elsewhere : int
-        Messages about other ticks: of another clock, or from before the recording began.
-    events : tuple of LiveEvent
-        In order of time.
+    `risks` (shape (n,)): probability of each property at every tick of the replay, NaN where
+        nothing was published.
+    `ticks`: ticks of the replay for which something was published.
+    `elsewhere`: messages about other ticks: of another clock, or from before the recording began.
+    `events`: in order of time.
     """
 
     topic: str
@@ -79,14 +70,9 @@ class Published(NamedTuple):
 def find_published(recording: Recording, start_ns: int, first: int, count: int) -> Published | None:
     """Return what a live monitor published in a recording; None if there was none.
 
-    Parameters
-    ----------
-    recording : Recording
-        Opened; it is read a second time, for these topics alone.
-    start_ns : int
-        Time of the first tick of the replay.
-    first, count : int
-        Number of that tick, and how many there are.
+    `recording`: opened; it is read a second time, for these topics alone.
+    `start_ns`: time of the first tick of the replay.
+    `first`, `count`: number of that tick, and how many there are.
     """
     topics = recording.topics
     found = [

@@ -17,13 +17,10 @@ Floats = NDArray[np.float64]
 class PrecisionRecall(NamedTuple):
     """The curve over all thresholds, from the greatest down, and the area under it.
 
-    Attributes
-    ----------
-    precision, recall : ndarray of float64, shape (k,)
-        Share of the ticks at or above a score that a violation followed within the horizon, and
-        share of the ticks that a violation followed which are at or above it.
-    area : float
-        Average precision: precision weighted by the growth of recall, without interpolation,
+    `precision`, `recall` (shape (k,)): share of the ticks at or above a score that a violation
+        followed within the horizon, and share of the ticks that a violation followed which are at
+        or above it.
+    `area`: average precision: precision weighted by the growth of recall, without interpolation,
         which would flatter (Davis and Goadrich, 2006); NaN if no violation followed any tick.
     """
 

@@ -91,10 +91,7 @@ def replay_record(path: Path | str, taken: Taken | None = None) -> Iterator[Repl
 
     `taken`, if given, collects what came from the record.
 
-    Raises
-    ------
-    RecordingError
-        If the file is no record of a monitor.
+    Raises RecordingError if the file is no record of a monitor.
     """
     with open_recording(path) as recording:
         yield from _Replay(recording, Taken() if taken is None else taken).run()

@@ -25,16 +25,11 @@ Z95 = 1.959963984540054
 class Predictions(NamedTuple):
     """Ticks whose outcome is known.
 
-    Attributes
-    ----------
-    risk : ndarray of float64, shape (m,)
-        Predicted probability of a violation within the horizon.
-    followed : ndarray of bool, shape (m,)
-        A violation did follow.
-    censored : int
-        Ticks with a risk whose outcome is not known: the run, or what is known, ends earlier.
-    weight : ndarray of float64, shape (m,), or None
-        How many ticks each stands for (`censoring`); None for one each.
+    `risk` (shape (m,)): predicted probability of a violation within the horizon.
+    `followed` (shape (m,)): a violation did follow.
+    `censored`: ticks with a risk whose outcome is not known: the run, or what is known, ends
+        earlier.
+    `weight` (shape (m,), or None): how many ticks each stands for (`censoring`); None for one each.
     """
 
     risk: NDArray[np.float64]
@@ -72,15 +67,11 @@ def predicted(track: Track) -> NDArray[np.bool_]:
 class Waits(NamedTuple):
     """The next tick, from each of n rows on, at which something comes to be; NEVER if none does.
 
-    Attributes
-    ----------
-    violated : ndarray of int64, shape (n,)
-        A violation.
-    over : ndarray of int64, shape (n,)
-        The horizon ends, or an episode ends with a terminal label: nothing more can follow.
-    lost : ndarray of int64, shape (n,)
-        What happens is not known: the run is over, a tick is missing, the property is inactive
-        or unsure.
+    `violated` (shape (n,)): a violation.
+    `over` (shape (n,)): the horizon ends, or an episode ends with a terminal label: nothing more
+        can follow.
+    `lost` (shape (n,)): what happens is not known: the run is over, a tick is missing, the property
+        is inactive or unsure.
     """
 
     violated: Ticks
@@ -115,10 +106,7 @@ def outcomes(run: Track | ScoredRun) -> tuple[NDArray[np.bool_], NDArray[np.bool
     observation ends before that, the outcome is unknown **even if a violation was seen first**:
     to keep such ticks and to drop those without a violation would find violations too frequent.
 
-    Returns
-    -------
-    followed, known : ndarray of bool, shape (n,)
-        `followed` says nothing where the outcome is not known.
+    `followed, known`: `followed` says nothing where the outcome is not known (shape (n,)).
     """
     found = waits(run)
     return found.violated <= found.over, found.over < found.lost
@@ -145,17 +133,11 @@ def pool(parts: Sequence[Predictions]) -> Predictions:
 class Bin(NamedTuple):
     """Ticks with a similar risk.
 
-    Attributes
-    ----------
-    low, high : float
-        Risks in [low, high), the last bin with its upper end.
-    predicted : float
-        Mean risk.
-    observed : float
-        Share followed by a violation.
-    observed_low, observed_high : float
-        95 % Wilson score interval of `observed`. Neighbouring ticks depend on each other, so it
-        is the least that should be allowed for.
+    `low`, `high`: risks in [low, high), the last bin with its upper end.
+    `predicted`: mean risk.
+    `observed`: share followed by a violation.
+    `observed_low`, `observed_high`: 95 % Wilson score interval of `observed`. Neighbouring ticks
+        depend on each other, so it is the least that should be allowed for.
     """
 
     low: float
@@ -171,20 +153,13 @@ class Bin(NamedTuple):
 class Calibration:
     """How far predicted and observed frequencies agree.
 
-    Attributes
-    ----------
-    ticks, censored : int
-        Ticks judged; ticks whose outcome is not known.
-    base_rate : float
-        Share of the ticks followed by a violation.
-    brier : float
-        Mean squared difference of risk and outcome (Brier, 1950): 0 is perfect.
-    skill : float or None
-        1 - brier / (brier of always predicting the base rate); None where that is perfect.
-    expected_error : float
-        Mean distance of predicted and observed frequency over bins, weighted by ticks.
-    bins : tuple of Bin
-        The non-empty ones.
+    `ticks`, `censored`: ticks judged; ticks whose outcome is not known.
+    `base_rate`: share of the ticks followed by a violation.
+    `brier`: mean squared difference of risk and outcome (Brier, 1950): 0 is perfect.
+    `skill`: 1 - brier / (brier of always predicting the base rate); None where that is perfect.
+    `expected_error`: mean distance of predicted and observed frequency over bins, weighted by
+        ticks.
+    `bins`: the non-empty ones.
     """
 
     ticks: int

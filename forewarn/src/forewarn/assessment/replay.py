@@ -44,30 +44,19 @@ FLATTERS = "the model was learned from this very recording: figures on it flatte
 class RecordedRun:
     """The monitor's verdicts about one recording.
 
-    Attributes
-    ----------
-    start_ns : int
-        Time of the first tick.
-    history : History
-        States, stale signals, failures.
-    tracks : tuple of Track
-        Columns of each property.
-    events : tuple of Events
-        Alerts and violations of each property.
-    predictions : tuple of Predictions
-        Risks and outcomes of each property.
-    lanes : Lanes
-        Which predicates and terminal labels held.
-    signals : tuple of SignalSeries
-        Raw signals, if they were asked for.
-    messages, undecodable, out_of_order : int
-        Messages read; those of the wrong layout; those left out because time went backwards.
-    notes : tuple of str
-        What was worked around.
-    published : Published or None
-        The verdicts of a live monitor in this recording; looked for if signals were asked for.
-    watched : tuple of WatchedRun
-        The runs in it as they were watched for anomalies, if they were.
+    `start_ns`: time of the first tick.
+    `history`: states, stale signals, failures.
+    `tracks`: columns of each property.
+    `events`: alerts and violations of each property.
+    `predictions`: risks and outcomes of each property.
+    `lanes`: which predicates and terminal labels held.
+    `signals`: raw signals, if they were asked for.
+    `messages`, `undecodable`, `out_of_order`: messages read; those of the wrong layout; those left
+        out because time went backwards.
+    `notes`: what was worked around.
+    `published`: the verdicts of a live monitor in this recording; looked for if signals were asked
+        for.
+    `watched`: the runs in it as they were watched for anomalies, if they were.
     """
 
     path: Path
@@ -95,18 +84,12 @@ class RecordedRun:
 class Replaying:
     """How recordings are replayed. It travels between processes.
 
-    Attributes
-    ----------
-    monitor : Monitor
-        What runs over them.
-    learned_from : sequence of Provenance
-        What the model was learned from; a recording among it is pointed out.
-    allow_missing : bool
-        Go on without topics that the recording lacks; their signals are unknown, as live.
-    keep_signals : bool
-        Keep the values of all signals for a report.
-    lines : bool
-        Return the verdicts as JSON lines, too.
+    `monitor`: what runs over them.
+    `learned_from`: what the model was learned from; a recording among it is pointed out.
+    `allow_missing`: go on without topics that the recording lacks; their signals are unknown, as
+        live.
+    `keep_signals`: keep the values of all signals for a report.
+    `lines`: return the verdicts as JSON lines, too.
     """
 
     monitor: Monitor
@@ -125,10 +108,8 @@ def replay(
 ) -> RecordedRun:
     """Run the monitor over a recording.
 
-    Raises
-    ------
-    RecordingError
-        If the recording is empty or damaged, lacks a topic, or has one of another type.
+    Raises RecordingError if the recording is empty or damaged, lacks a topic, or has one of another
+    type.
     """
     monitor = how.monitor
     types = types_for(monitor, recording, allow_missing=how.allow_missing)
@@ -186,14 +167,9 @@ def replay_recordings(
 ) -> list[RecordedRun]:
     """Replay recordings, and return the runs in the order of the recordings.
 
-    Parameters
-    ----------
-    executor : Executor, optional
-        Who reads them; this process by default. What comes out does not depend on it.
-    on_lines : callable, optional
-        Called with each recording and its verdicts, as in `Replayed`.
-    bars : callable
-        Shows how far the work is.
+    `executor`: who reads them; this process by default. What comes out does not depend on it.
+    `on_lines`: called with each recording and its verdicts, as in `Replayed`.
+    `bars`: shows how far the work is.
     """
     runs = []
     with bars("replaying") as tell:

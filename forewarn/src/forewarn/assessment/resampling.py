@@ -35,20 +35,13 @@ def bootstrap(
     Whole runs are drawn with replacement, because the ticks and violations of one run depend on
     each other.
 
-    Parameters
-    ----------
-    runs : sequence
-        Traces, or anything else with one entry a run: `run_points`, whose sum is much quicker.
-    statistic : callable
-        From runs to a number; None and NaN mean that a resample has none, and are left out.
-    level : float
-        Share of the resamples between the ends, in (0, 1).
+    `runs`: traces, or anything else with one entry a run: `run_points`, whose sum is much quicker.
+    `statistic`: from runs to a number; None and NaN mean that a resample has none, and are left
+        out.
+    `level`: share of the resamples between the ends, in (0, 1).
 
-    Returns
-    -------
-    tuple of float
-        Both ends; NaN with fewer than two runs, which say nothing about runs, or where no
-        resample has the statistic.
+    Returns both ends; NaN with fewer than two runs, which say nothing about runs, or where no
+    resample has the statistic.
     """
     return interval(resampled(runs, statistic, resamples=resamples, seed=seed), len(runs), level)
 
@@ -80,12 +73,8 @@ def interval(values: Floats, runs: int, level: float = 0.95) -> tuple[float, flo
     quantiles are moved outwards, as far as Student's t asks for the mean of n values. From a
     handful of runs the interval still covers the truth less often than `level` says.
 
-    Parameters
-    ----------
-    values : ndarray of float64, shape (resamples,)
-        NaN is left out.
-    runs : int
-        How many were drawn from.
+    `values` (shape (resamples,)): NaN is left out.
+    `runs`: how many were drawn from.
     """
     values = values[~np.isnan(values)]
     if not values.size or runs < 2:

@@ -15,13 +15,9 @@ NAN = float("nan")
 class SignalSeries(NamedTuple):
     """One signal over a run.
 
-    Attributes
-    ----------
-    values : ndarray of float64, shape (n,)
-        One value a tick, NaN where unknown; the length of an array; the position of a text in
-        `texts`.
-    kind : str
-        ``number``, ``truth``, ``text`` or ``array`` (its length is shown).
+    `values` (shape (n,)): one value a tick, NaN where unknown; the length of an array; the position
+        of a text in `texts`.
+    `kind`: ``number``, ``truth``, ``text`` or ``array`` (its length is shown).
     """
 
     name: str
@@ -33,10 +29,7 @@ class SignalSeries(NamedTuple):
 class SignalLog:
     """Collects the values of all signals, tick by tick.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Signals in slot order.
+    `names`: signals in slot order.
     """
 
     def __init__(self, names: Sequence[str]) -> None:

@@ -26,23 +26,15 @@ Bools = NDArray[np.bool_]
 class Recorded(NamedTuple):
     """One recording, tick by tick (n of them).
 
-    Attributes
-    ----------
-    ticks : ndarray of int64, shape (n,)
-        Their numbers.
-    states : tuple of (int or None), length n
-        State code; None where it is not known, invalid, or the monitor not active.
-    intervened : ndarray of bool, shape (n,)
-        An intervention shapes what follows.
-    automaton : ndarray of int, shape (n,)
-        Where the property's automaton is.
-    followed, judged : ndarray of bool, shape (n,)
-        A violation followed within the horizon; it is known whether one did, and nothing is
-        violated yet.
-    values : dict of str to ndarray, shape (n,)
-        What may be cut, by the text of its expression; NaN where unknown.
-    group : str
-        Name of the group of recordings that it belongs to; empty if it is in none.
+    `ticks` (shape (n,)): their numbers.
+    `states` (tuple of (int or None), length n): state code; None where it is not known, invalid, or
+        the monitor not active.
+    `intervened` (shape (n,)): an intervention shapes what follows.
+    `automaton` (shape (n,)): where the property's automaton is.
+    `followed`, `judged` (shape (n,)): a violation followed within the horizon; it is known whether
+        one did, and nothing is violated yet.
+    `values` (shape (n,)): what may be cut, by the text of its expression; NaN where unknown.
+    `group`: name of the group of recordings that it belongs to; empty if it is in none.
     """
 
     name: str
@@ -78,20 +70,12 @@ class Cut(NamedTuple):
 class Setting:
     """What does not change while predicates are tried.
 
-    Attributes
-    ----------
-    vocabulary : StateSpace
-        The states as they are.
-    automaton : Automaton
-        The property's monitor.
-    horizon : int or None
-        Ticks; None is unbounded.
-    smoothing : Smoothing
-        How counts become a chain; only observed states are candidates.
-    end : str
-        What the end of a recording is taken for.
-    validity : Admission
-        Which transitions are declared to be impossible.
+    `vocabulary`: the states as they are.
+    `automaton`: the property's monitor.
+    `horizon`: ticks; None is unbounded.
+    `smoothing`: how counts become a chain; only observed states are candidates.
+    `end`: what the end of a recording is taken for.
+    `validity`: which transitions are declared to be impossible.
     """
 
     vocabulary: StateSpace
@@ -105,14 +89,7 @@ class Setting:
 class Split:
     """The states of recordings, split by some conditions.
 
-    Parameters
-    ----------
-    setting : Setting
-        What does not change.
-    recorded : sequence of Recorded
-        The recordings.
-    cuts : sequence of Cut
-        The conditions.
+    `setting`: what does not change.
     """
 
     def __init__(self, setting: Setting, recorded: Sequence[Recorded], cuts: Sequence[Cut]) -> None:

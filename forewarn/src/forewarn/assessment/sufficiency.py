@@ -23,14 +23,9 @@ from forewarn.signals.clock import horizon_ticks
 class Requirement:
     """What is asked of the data.
 
-    Attributes
-    ----------
-    epsilon, delta : float
-        Error allowed, and the probability to exceed it.
-    horizon : int or None
-        Steps within which the error of the risk counts; None for ever.
-    per_transition : bool
-        The error is that of each transition probability instead.
+    `epsilon`, `delta`: error allowed, and the probability to exceed it.
+    `horizon`: steps within which the error of the risk counts; None for ever.
+    `per_transition`: the error is that of each transition probability instead.
     """
 
     epsilon: float
@@ -67,14 +62,9 @@ class Requirement:
 class Sufficiency(NamedTuple):
     """How far the data meet a requirement.
 
-    Attributes
-    ----------
-    factor : float
-        Sensitivity B of the risk; 1 if it was left out.
-    coverage : Coverage or None
-        Visits and requirements; None where no number of visits is enough (B is infinite).
-    transitions : Coverage
-        The same with B left out.
+    `factor`: sensitivity B of the risk; 1 if it was left out.
+    `coverage`: visits and requirements; None where no number of visits is enough (B is infinite).
+    `transitions`: the same with B left out.
     """
 
     requirement: Requirement

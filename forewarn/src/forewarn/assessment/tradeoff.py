@@ -36,20 +36,13 @@ MAX_THRESHOLDS = 2000
 class Point(Rates):
     """What one threshold gives, over one run or many.
 
-    Attributes
-    ----------
-    threshold : float
-        Score at and above which an alert begins.
-    violations, detected : int
-        How many excursions there were, and how many of them were foreseen.
-    leads : tuple of float
-        Lead time of each detected violation in seconds, in order of runs and time.
-    alerts, right, late, false_alarms : int
-        Episodes; of these, those followed by a violation, those that came with one or before it
-        had cleared, and those without.
-    hours, alert_hours : float
-        Time watched, and of it the time at ACT: a monitor that never ends its alerts has few false
-        ones and long lead times, and is of no use.
+    `threshold`: score at and above which an alert begins.
+    `violations`, `detected`: how many excursions there were, and how many of them were foreseen.
+    `leads`: lead time of each detected violation in seconds, in order of runs and time.
+    `alerts`, `right`, `late`, `false_alarms`: episodes; of these, those followed by a violation,
+        those that came with one or before it had cleared, and those without.
+    `hours`, `alert_hours`: time watched, and of it the time at ACT: a monitor that never ends its
+        alerts has few false ones and long lead times, and is of no use.
     """
 
     threshold: float
@@ -87,17 +80,11 @@ def trade_off(
 ) -> tuple[Point, ...]:
     """Return what every threshold gives over all runs.
 
-    Parameters
-    ----------
-    thresholds : array_like of float, shape (k,), optional
-        Scores to try, and the order of the result; by default `every_threshold`.
-    rule : AlertRule, optional
-        All else about alerts.
+    `thresholds` (shape (k,)): scores to try, and the order of the result; by default
+        `every_threshold`.
+    `rule`: all else about alerts.
 
-    Raises
-    ------
-    ValueError
-        If a threshold or release level is NaN or minus infinity.
+    Raises ValueError if a threshold or release level is NaN or minus infinity.
     """
     levels = _levels(every_threshold(scored_runs) if thresholds is None else thresholds)
     counts = np.zeros((5, len(levels)), dtype=np.int64)
@@ -126,12 +113,8 @@ def run_points(
 ) -> tuple[Point, ...]:
     """Return what one threshold gives over each run: for bootstrap and counts per run.
 
-    Parameters
-    ----------
-    threshold : float
-        Score at and above which an alert begins.
-    rule : AlertRule, optional
-        All else about alerts.
+    `threshold`: score at and above which an alert begins.
+    `rule`: all else about alerts.
     """
     return tuple(
         _point(
@@ -164,20 +147,12 @@ def detections(
 ) -> tuple[Counts, Counts]:
     """Count violations, and those that each threshold detected, run by run or block by block.
 
-    Parameters
-    ----------
-    thresholds : array_like of float, shape (k,)
-        Scores at and above which an alert begins.
-    block : int, optional
-        Ticks: runs are divided into such blocks, by the number of the tick. Alerts and excursions
-        go on across their borders; a violation belongs to the block in which it happens.
+    `thresholds` (shape (k,)): scores at and above which an alert begins.
+    `block`: ticks: runs are divided into such blocks, by the number of the tick. Alerts and
+        excursions go on across their borders; a violation belongs to the block in which it happens.
 
-    Returns
-    -------
-    happened : ndarray of int, shape (n,)
-        Violations of each run or block.
-    detected : ndarray of int, shape (n, k)
-        Those that were detected.
+    `happened`: violations of each run or block (shape (n,)).
+    `detected`: those that were detected (shape (n, k)).
     """
     levels = _levels(thresholds)
     happened: list[Counts] = []
@@ -222,17 +197,10 @@ def middle_of_best(levels: Sequence[float], merits: Sequence[Any]) -> int | None
     Neighbours of the same greatest merit are a flat range; of the lowest such range it is the one
     nearest to the middle, which is far from where other recordings would differ.
 
-    Parameters
-    ----------
-    levels : sequence of float
-        Thresholds, rising as far as merits are alike.
-    merits : sequence
-        What each is worth, to be compared by ``>`` and ``==``; None where it is no candidate.
+    `levels`: thresholds, rising as far as merits are alike.
+    `merits`: what each is worth, to be compared by ``>`` and ``==``; None where it is no candidate.
 
-    Returns
-    -------
-    int or None
-        Position; None without any candidate.
+    Returns its position; None without any candidate.
     """
     best = max((merit for merit in merits if merit is not None), default=None)
     if best is None:
@@ -247,10 +215,7 @@ def middle_of_best(levels: Sequence[float], merits: Sequence[Any]) -> int | None
 def every_threshold(scored_runs: Sequence[ScoredRun], limit: int = MAX_THRESHOLDS) -> Floats:
     """Return the scores that occur, rising, shape (k,): no other threshold begins other alerts.
 
-    Parameters
-    ----------
-    limit : int
-        How many to keep, evenly by rank and with the ends, where there are more.
+    `limit`: how many to keep, evenly by rank and with the ends, where there are more.
     """
     scores: Floats = np.unique(
         np.concatenate([np.zeros(0), *(scored.score for scored in scored_runs)])

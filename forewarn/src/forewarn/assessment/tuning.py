@@ -59,37 +59,24 @@ GRID = tuple(
 class Goal:
     """What the user asks for.
 
-    Attributes
-    ----------
-    false_alarms_per_hour : float
-        Budget: false alarms in an hour of watching, at most; in 3,600 steps where the clock is
-        steps, as in all figures "per hour".
-    miss_rate : float or None
-        With a guarantee: share of the violations that may be missed, in (0, 1).
-    confidence : float
-        Of the guarantee and of all bounds, one-sided, in (0, 1).
-    unit : 'run' or 'violation'
-        What is exchangeable. Runs, or blocks of them: the loss of a run is the share of its
+    `false_alarms_per_hour`: budget: false alarms in an hour of watching, at most; in 3,600 steps
+        where the clock is steps, as in all figures "per hour".
+    `miss_rate`: with a guarantee: share of the violations that may be missed, in (0, 1).
+    `confidence`: of the guarantee and of all bounds, one-sided, in (0, 1).
+    `unit`: what is exchangeable. Runs, or blocks of them: the loss of a run is the share of its
         violations that were missed, and its mean over runs with a violation is the miss rate;
         violations of one run may depend on each other. Violations: each counts by itself, which
         needs them independent.
-    alert_share : float
-        Share of the time that may be spent at ACT, at most.
-    enter : tuple of int
-        Values of `enter` to try; that of the property if there is none.
-    least_violations : int
-        Below so many nothing is recommended.
-    block : int or None
-        Ticks of the blocks of a run that are exchangeable; None for runs as wholes.
-    crossed : bool
-        Every run is judged by a model of the other runs. These models share runs, so that losses
-        depend on each other, and none of them will be in use: nothing is proven of the one that
-        will.
-    clusters : tuple of str
-        The group of each run: runs of a group are alike, so that groups are exchangeable in place
-        of runs, and each counts once. Empty where runs are by themselves.
-    clock : Clock
-        Says durations for people.
+    `alert_share`: share of the time that may be spent at ACT, at most.
+    `enter`: values of `enter` to try; that of the property if there is none.
+    `least_violations`: below so many nothing is recommended.
+    `block`: ticks of the blocks of a run that are exchangeable; None for runs as wholes.
+    `crossed`: every run is judged by a model of the other runs. These models share runs, so that
+        losses depend on each other, and none of them will be in use: nothing is proven of the one
+        that will.
+    `clusters`: the group of each run: runs of a group are alike, so that groups are exchangeable in
+        place of runs, and each counts once. Empty where runs are by themselves.
+    `clock`: says durations for people.
     """
 
     false_alarms_per_hour: float
@@ -109,29 +96,18 @@ class Goal:
 class Candidate:
     """One choice of thresholds, and what it gives.
 
-    Attributes
-    ----------
-    enter : int
-        Consecutive ticks that begin an alert.
-    thresholds : Thresholds
-        In the proportions of the monitor file.
-    point : Point
-        What came of it over all runs.
-    lead : float
-        Median lead time over all violations, a missed one counting as 0 s; NaN without violations.
-    mean_lead : float
-        The same, mean.
-    miss_bound, false_alarm_bound : float
-        Exact upper bounds of the miss rate and of the false alarms an hour, for thresholds that
-        were fixed before the recordings were made.
-    p_value : float or None
-        Of "more is missed than the goal allows"; None if no guarantee was asked for.
-    supported : bool
-        The test of the guarantee is passed, or none was asked for.
-    proven : bool
-        A guarantee was asked for, and holds.
-    affordable : bool
-        Budget and alert share are kept.
+    `enter`: consecutive ticks that begin an alert.
+    `thresholds`: in the proportions of the monitor file.
+    `point`: what came of it over all runs.
+    `lead`: median lead time over all violations, a missed one counting as 0 s; NaN without
+        violations.
+    `mean_lead`: the same, mean.
+    `miss_bound`, `false_alarm_bound`: exact upper bounds of the miss rate and of the false alarms
+        an hour, for thresholds that were fixed before the recordings were made.
+    `p_value`: of "more is missed than the goal allows"; None if no guarantee was asked for.
+    `supported`: the test of the guarantee is passed, or none was asked for.
+    `proven`: a guarantee was asked for, and holds.
+    `affordable`: budget and alert share are kept.
     """
 
     enter: int
@@ -151,18 +127,13 @@ class Candidate:
 class Support:
     """What the recordings can tell.
 
-    Attributes
-    ----------
-    runs, runs_with_violation, violations : int
-        How many there are; of runs, of their blocks, or of groups of runs.
-    trials : int
-        Runs (or blocks, or groups) with a violation, or violations: what the guarantee counts.
-    least_miss_rate : float
-        Upper bound of the miss rate if nothing at all was missed.
-    needed_trials : int or None
-        How many show the wished miss rate if none is missed; None if none was wished.
-    needed_hours : float
-        Hours that show the budget to be kept if there is no false alarm.
+    `runs`, `runs_with_violation`, `violations`: how many there are; of runs, of their blocks, or of
+        groups of runs.
+    `trials`: runs (or blocks, or groups) with a violation, or violations: what the guarantee
+        counts.
+    `least_miss_rate`: upper bound of the miss rate if nothing at all was missed.
+    `needed_trials`: how many show the wished miss rate if none is missed; None if none was wished.
+    `needed_hours`: hours that show the budget to be kept if there is no false alarm.
     """
 
     runs: int
@@ -179,15 +150,10 @@ class Support:
 class Tuning:
     """The trade-off of one property and the choice from it.
 
-    Attributes
-    ----------
-    candidates : tuple of Candidate
-        By `enter`, then by rising thresholds.
-    present : Candidate
-        The thresholds of the monitor file.
-    chosen : Candidate or None
-        None if nothing reaches the goal and foresees half of the violations at least, or there are
-        too few violations to tell.
+    `candidates`: by `enter`, then by rising thresholds.
+    `present`: the thresholds of the monitor file.
+    `chosen`: None if nothing reaches the goal and foresees half of the violations at least, or
+        there are too few violations to tell.
     """
 
     name: str
@@ -220,14 +186,9 @@ def tune(name: str, section: PropertySpec, scored_runs: Sequence[ScoredRun], goa
     flat range; the lowest of these ranges is taken, and its middle, which is far from where other
     recordings would differ.
 
-    Parameters
-    ----------
-    section : PropertySpec
-        Its section of the monitor file, whose proportions between thresholds are kept.
-    scored_runs : sequence of ScoredRun
-        One for each run, which the model must not have learned from.
-    goal : Goal
-        What is asked for. With several values of `enter`, each is tested at its share of the
+    `section`: its section of the monitor file, whose proportions between thresholds are kept.
+    `scored_runs`: one for each run, which the model must not have learned from.
+    `goal`: what is asked for. With several values of `enter`, each is tested at its share of the
         error, so that the guarantee holds for all of them together.
     """
     enters = goal.enter or (section.enter,)
@@ -311,21 +272,13 @@ def run_losses(happened: Counts, detected: Counts) -> Floats:
 def prove(happened: Counts, detected: Counts, goal: Goal) -> tuple[Floats | None, int]:
     """Test the guarantee of a goal for one threshold after the other.
 
-    Parameters
-    ----------
-    happened : ndarray of int, shape (n,)
-        Violations of each run, block or group.
-    detected : ndarray of int, shape (n, k)
-        How many of them each threshold detected, from the most cautious one on.
-    goal : Goal
-        The miss rate, the confidence and what is exchangeable.
+    `happened` (shape (n,)): violations of each run, block or group.
+    `detected` (shape (n, k)): how many of them each threshold detected, from the most cautious one
+        on.
+    `goal`: the miss rate, the confidence and what is exchangeable.
 
-    Returns
-    -------
-    p_values : ndarray of shape (k,) or None
-        Of "more is missed"; None if no guarantee was asked for.
-    proven : int
-        For how many thresholds, from the first on, the guarantee holds.
+    `p_values`: of "more is missed"; None if no guarantee was asked for (shape (k,) or None).
+    `proven`: for how many thresholds, from the first on, the guarantee holds.
     """
     if goal.miss_rate is None:
         return None, detected.shape[1]

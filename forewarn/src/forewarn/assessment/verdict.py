@@ -27,14 +27,9 @@ class Alarm(NamedTuple):
 class Verdict(NamedTuple):
     """What a replay showed.
 
-    Attributes
-    ----------
-    text : str
-        One sentence without its full stop.
-    good : bool or None
-        Whether every violation was foreseen in time; None where the replay cannot tell.
-    kept_back : bool
-        The model learned from none of the recordings.
+    `text`: one sentence without its full stop.
+    `good`: whether every violation was foreseen in time; None where the replay cannot tell.
+    `kept_back`: the model learned from none of the recordings.
     """
 
     text: str

@@ -13,14 +13,9 @@ from forewarn.monitoring.run_anomaly import DISTANCE, PART_KNOWN, AnomalyRow, Ru
 class WatchedRun(NamedTuple):
     """A run of a recording.
 
-    Attributes
-    ----------
-    last : AnomalyRow
-        What was said at its last moment, and so of all of it.
-    moments : int
-        Moments of it that were seen.
-    in_part : int
-        Moments that were judged although some signals were not known.
+    `last`: what was said at its last moment, and so of all of it.
+    `moments`: moments of it that were seen.
+    `in_part`: moments that were judged although some signals were not known.
     """
 
     last: AnomalyRow

@@ -32,10 +32,7 @@ class ActionReader:
     def listen(self, samples: Iterable[Sample], moments: Moments) -> Iterator[Sample]:
         """Pass samples on, and take note of what the lines of a trace say.
 
-        Raises
-        ------
-        RecordingError
-            If an action is no text.
+        Raises RecordingError if an action is no text.
         """
         for sample in samples:
             if self._listens and not isinstance(sample.data, (bytes, memoryview)):

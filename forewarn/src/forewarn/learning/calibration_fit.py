@@ -32,21 +32,12 @@ def fit_isotonic(
     of few ticks proves little, so the model's own prediction counts as `prior` ticks more; without
     it every risk below the first violation would become 0.
 
-    Parameters
-    ----------
-    risk : ndarray of float, shape (n,)
-        Predicted, within (0, 1).
-    followed : ndarray of bool, shape (n,)
-        Whether a violation followed.
-    weight : ndarray of float, shape (n,)
-        How many ticks each stands for.
-    prior : float
-        Ticks; those of a horizon, say, since they share their outcome.
+    `risk` (shape (n,)): predicted, within (0, 1).
+    `followed` (shape (n,)): whether a violation followed.
+    `weight` (shape (n,)): how many ticks each stands for.
+    `prior`: ticks; those of a horizon, say, since they share their outcome.
 
-    Returns
-    -------
-    tuple of (risk, frequency)
-        Risks rising, frequencies not falling.
+    Returns pairs with rising risks and frequencies that do not fall (tuple of (risk, frequency)).
     """
     values, where = np.unique(risk, return_inverse=True)
     total = np.bincount(where, weights=weight, minlength=len(values))
@@ -69,15 +60,9 @@ def fit_isotonic(
 def fit_platt(risk: Floats, followed: Bools, weight: Floats) -> Line:
     """Return Platt's line over the log-odds, by Newton's method with his softened targets.
 
-    Parameters
-    ----------
-    followed : ndarray of bool, shape (n,)
-        Whether a violation followed; both must occur.
+    `followed` (shape (n,)): whether a violation followed; both must occur.
 
-    Raises
-    ------
-    ModelError
-        If a higher risk goes with fewer violations: no rising map can mend that.
+    Raises ModelError if a higher risk goes with fewer violations: no rising map can mend that.
     """
     hits = float(weight[followed].sum())
     misses = float(weight[~followed].sum())

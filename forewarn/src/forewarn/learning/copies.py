@@ -17,22 +17,14 @@ LISTED = 3
 class Copies:
     """Tells which recordings hold the same data as one before.
 
-    Parameters
-    ----------
-    allowed : bool
-        Leave out runs of a trace that are in another trace, too: agents that are asked the same
-        often do the same. A trace of which nothing is left, or any other recording, was given twice
-        by mistake; without `allowed`, a run was, too.
-    counted : iterable of Provenance
-        Recordings that count already, in a model that others are added to.
+    `allowed`: leave out runs of a trace that are in another trace, too: agents that are asked the
+        same often do the same. A trace of which nothing is left, or any other recording, was given
+        twice by mistake; without `allowed`, a run was, too.
+    `counted`: recordings that count already, in a model that others are added to.
 
-    Attributes
-    ----------
-    left_out : list of (Path, Path)
-        Runs that are left out, each with the one that stays.
-    alike : list of (Path, Path)
-        Recordings of which one is remote, and known by what its store says of it: they give the
-        same counts, and may be copies in two places.
+    `left_out` (list of (Path, Path)): runs that are left out, each with the one that stays.
+    `alike` (list of (Path, Path)): recordings of which one is remote, and known by what its store
+        says of it: they give the same counts, and may be copies in two places.
     """
 
     def __init__(self, *, allowed: bool, counted: Iterable[Provenance] = ()) -> None:
@@ -47,10 +39,7 @@ class Copies:
     def is_new(self, path: Path, digest: str, counts: str = "") -> bool:
         """Tell whether a recording counts; raise RecordingError if it must not be there.
 
-        Parameters
-        ----------
-        counts : str
-            A digest of what it gives, if that is known.
+        `counts`: a digest of what it gives, if that is known.
         """
         known = self._known.get(digest)
         first = known or self._seen.setdefault(digest, path)
@@ -70,10 +59,7 @@ class Copies:
     def remark(self) -> str:
         """Return what was left out, empty if nothing was; the recordings have all been seen.
 
-        Raises
-        ------
-        RecordingError
-            If all runs of a trace are copies.
+        Raises RecordingError if all runs of a trace are copies.
         """
         for path, first in self.left_out:
             if trace_of(path) not in self._traces:

@@ -25,20 +25,12 @@ from forewarn.states.interface import StateSpace, is_terminal, terminal_code
 class Counts(NamedTuple):
     """What a `TransitionCounter` has counted.
 
-    Attributes
-    ----------
-    transitions : dict
-        Number of each (state, next state).
-    triples : dict
-        Number of each (state, next, next but one): second-order counts for the Markov test.
-    starts : dict
-        How many episodes began in each state.
-    intervened : int
-        Ticks left out because an intervention was active.
-    refused : dict
-        Transitions that a declared rule forbids, though the recording has them; not counted.
-    steps : dict
-        Number of each (action, imposed or not, state, next state). What was recorded is among
+    `transitions`: number of each (state, next state).
+    `triples`: number of each (state, next, next but one): second-order counts for the Markov test.
+    `starts`: how many episodes began in each state.
+    `intervened`: ticks left out because an intervention was active.
+    `refused`: transitions that a declared rule forbids, though the recording has them; not counted.
+    `steps`: number of each (action, imposed or not, state, next state). What was recorded is among
         `transitions` as well, what Forewarn imposed is not.
     """
 
@@ -61,15 +53,10 @@ class TransitionCounter:
     for the decision process only. Nothing is counted out of a terminal state; the first tick that
     is not terminal starts a new episode.
 
-    Parameters
-    ----------
-    vocabulary : StateSpace
-        The states of the abstraction.
-    end : 'drop' or 'absorb'
-        Whether the end of a recording without a terminal label is no transition, or one to an
+    `vocabulary`: the states of the abstraction.
+    `end`: whether the end of a recording without a terminal label is no transition, or one to an
         explicit state ``end``, which then joins the terminal labels.
-    is_valid : callable, optional
-        Tells whether a rule allows (state, next state).
+    `is_valid`: tells whether a rule allows (state, next state).
     """
 
     def __init__(
@@ -99,18 +86,11 @@ class TransitionCounter:
     ) -> bool:
         """Take in one tick and tell whether it ended a counted transition.
 
-        Parameters
-        ----------
-        state : int or None
-            State code, None if anything in it is unknown or monitoring is inactive.
-        action : str, optional
-            What was done in this state and is in force until the next tick; with `intervened`, the
-            intervention. None or empty if it is not known.
+        `state`: state code, None if anything in it is unknown or monitoring is inactive.
+        `action`: what was done in this state and is in force until the next tick; with
+            `intervened`, the intervention. None or empty if it is not known.
 
-        Raises
-        ------
-        ValueError
-            If `tick` does not grow.
+        Raises ValueError if `tick` does not grow.
         """
         if self._tick is not None and tick <= self._tick:
             raise ValueError(f"tick {tick} after tick {self._tick}: ticks must grow")
@@ -228,14 +208,9 @@ def build_model(
 
     All terminal labels are among its states, seen or not: what they mean is known.
 
-    Parameters
-    ----------
-    admissible : iterable of int
-        States to add to those observed (for ``candidates: admissible``).
-    forbid : callable, optional
-        Gives the matrix of forbidden transitions, shape (n, n), for a sequence of n states.
-    state_source_recordings, sections
-        See `CountModel`.
+    `admissible`: states to add to those observed (for ``candidates: admissible``).
+    `forbid`: gives the matrix of forbidden transitions, shape (n, n), for a sequence of n states.
+    `state_source_recordings`, `sections`: see `CountModel`.
     """
     counted = counter.result
     seen = {state for pair in counted.transitions for state in pair} | set(counted.starts)

@@ -25,16 +25,10 @@ MARGIN = 11.0 / 10.0
 class Coverage:
     """How far each state is from the visits it needs.
 
-    Attributes
-    ----------
-    visits : ndarray of int64, shape (n,)
-        Transitions counted out of each state.
-    required : ndarray of int64, shape (n,)
-        Visits it needs; 0 for terminal states.
-    epsilon, delta : float
-        Error allowed, and the probability to exceed it.
-    factor : float
-        Sensitivity B of the risk to errors of the transition probabilities; 1 leaves it out.
+    `visits` (shape (n,)): transitions counted out of each state.
+    `required` (shape (n,)): visits it needs; 0 for terminal states.
+    `epsilon`, `delta`: error allowed, and the probability to exceed it.
+    `factor`: sensitivity B of the risk to errors of the transition probabilities; 1 leaves it out.
     """
 
     visits: NDArray[np.int64]
@@ -74,21 +68,13 @@ def coverage(
     paper's line 13 has the maximum inside the square, which would ask for the least of the
     requirements; here the largest counts. The published code leaves out B.
 
-    Parameters
-    ----------
-    epsilon : float
-        Error allowed to the risk, in (0, 1).
-    delta : float
-        Probability with which it may be exceeded, in (0, 1).
-    factor : float
-        B, at least 0 and finite: how much an error of the transition probabilities can change the
-        risk (`forewarn.checking.sensitivity.reach_sensitivity`). With 1, `epsilon` is the
-        error of each transition probability instead.
+    `epsilon`: error allowed to the risk, in (0, 1).
+    `delta`: probability with which it may be exceeded, in (0, 1).
+    `factor`: b, at least 0 and finite: how much an error of the transition probabilities can change
+        the risk (`forewarn.checking.sensitivity.reach_sensitivity`). With 1, `epsilon` is the error
+        of each transition probability instead.
 
-    Raises
-    ------
-    ModelError
-        If a number is out of its range.
+    Raises ModelError if a number is out of its range.
     """
     for name, value, high in (("epsilon", epsilon, 1.0), ("delta", delta, 1.0)):
         if not 0.0 < value < high:
@@ -121,12 +107,8 @@ def requirement(distance: Floats, epsilon: float, delta: float) -> Floats:
     (Chen 2015, used by Bazille et al.). Where the estimate is within ``2 epsilon / 3`` of 1/2 the
     variance is taken at 1/2.
 
-    Parameters
-    ----------
-    distance : ndarray
-        Distance of the estimate from 1/2, in [0, 1/2].
-    epsilon, delta : float
-        Error allowed to the probability, and the probability to exceed it.
+    `distance`: distance of the estimate from 1/2, in [0, 1/2].
+    `epsilon`, `delta`: error allowed to the probability, and the probability to exceed it.
     """
     inner = np.maximum(distance - 2.0 * epsilon / 3.0, 0.0)
     bracket = np.maximum(0.25 - inner**2, 0.0)

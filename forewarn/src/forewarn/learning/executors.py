@@ -52,20 +52,12 @@ class Executor(Protocol):
     ) -> Generator[tuple[Path, Result], None, None]:
         """Yield each path with what `work` makes of it, in the order of the paths.
 
-        Parameters
-        ----------
-        work : callable
-            Called with a path and all that is `shared`, all of which has to travel between
+        `work`: called with a path and all that is `shared`, all of which has to travel between
             processes; in this process also with the keyword `progress`.
-        progress : callable, optional
-            Called with the share of each recording that is read; 1.0 once, when it is over.
+        `progress`: called with the share of each recording that is read; 1.0 once, when it is over.
 
-        Raises
-        ------
-        RecordingError
-            If a recording cannot be read and no callback reports it.
-        InputError
-            If no worker can be had.
+        Raises RecordingError if a recording cannot be read and no callback reports it; InputError
+        if no worker can be had.
         """
 
 
@@ -73,10 +65,7 @@ class Executor(Protocol):
 class Here:
     """Reads in this process, one recording after the other.
 
-    Parameters
-    ----------
-    left_out : callable, optional
-        Called with each recording that cannot be read, which is then left out.
+    `left_out`: called with each recording that cannot be read, which is then left out.
     """
 
     left_out: LeftOut | None = None

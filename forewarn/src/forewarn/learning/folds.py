@@ -26,10 +26,7 @@ of many would change wherever others come.
 def grouping_of(spec: MonitorSpec) -> Grouping | None:
     """Return what a monitor file says about which recordings belong together.
 
-    Raises
-    ------
-    InputError
-        If a key is none, or the table or the pattern cannot be used.
+    Raises InputError if a key is none, or the table or the pattern cannot be used.
     """
     learning = spec.learning
     if learning.group_by is None:
@@ -71,10 +68,7 @@ def in_order(identities: Mapping[Path, Identity]) -> dict[Path, Identity]:
 def parted(clusters: Sequence[str], folds: int) -> list[int]:
     """Return the fold of each recording, whatever their order.
 
-    Parameters
-    ----------
-    clusters : sequence of str
-        The group of each recording, or its digest if it is in none.
+    `clusters`: the group of each recording, or its digest if it is in none.
     """
     names = frozenset(clusters)
     own = {name: fold_among(names, name, folds) for name in names}
@@ -87,10 +81,7 @@ def fold_among(names: Collection[str], name: str, folds: int) -> int:
     Fewer groups than `FEW` are dealt out in turn, in the order of their names. Of more, each has
     the fold that its name gives it, and stays there where others come.
 
-    Parameters
-    ----------
-    names : collection of str
-        All groups, each once; recordings that are in none by their digests.
+    `names`: all groups, each once; recordings that are in none by their digests.
     """
     if len(names) >= FEW:
         return fold_of(name, folds)

@@ -20,21 +20,13 @@ def least_logistic(
 ) -> Floats:
     """Return the weights of least loss, by Newton's method whose steps are halved while they fail.
 
-    Parameters
-    ----------
-    rows : ndarray, shape (k, d)
-        ``rows @ weights`` are log-odds.
-    start : ndarray, shape (d,)
-        The first weights.
-    loss : callable
-        The loss of weights, shape (d,), and of their log-odds, shape (k,).
-    slopes : callable
-        The gradient, shape (d,), and the curvature, shape (d, d), of the loss at weights, and at
-        the probabilities of their log-odds, shape (k,).
-    steps : int
-        Steps at most.
-    close : float
-        A step of which no part is as long is the last one.
+    `rows` (shape (k, d)): ``rows @ weights`` are log-odds.
+    `start` (shape (d,)): the first weights.
+    `loss`: the loss of weights, shape (d,), and of their log-odds, shape (k,).
+    `slopes`: the gradient, shape (d,), and the curvature, shape (d, d), of the loss at weights, and
+        at the probabilities of their log-odds, shape (k,).
+    `steps`: steps at most.
+    `close`: a step of which no part is as long is the last one.
     """
     weights, odds = start, rows @ start
     now = loss(weights, odds)

@@ -18,22 +18,14 @@ Floats = NDArray[np.float64]
 class MarkovTest(NamedTuple):
     """Result for one state.
 
-    Attributes
-    ----------
-    state : int
-        The state in the middle.
-    visits : int
-        Triples counted through it.
-    statistic : float
-        Likelihood ratio G of "the next state depends on the one before" against "it does not".
-    freedom : int
-        Degrees of freedom.
-    p_value : float
-        Probability of such a G, or a greater one, were the state Markov.
-    information : float
-        Bits that the state before tells about the next one: the size of the effect.
-    violated : bool
-        Whether the state is not Markov, with Holm's correction for the number of states.
+    `state`: the state in the middle.
+    `visits`: triples counted through it.
+    `statistic`: likelihood ratio G of "the next state depends on the one before" against "it does
+        not".
+    `freedom`: degrees of freedom.
+    `p_value`: probability of such a G, or a greater one, were the state Markov.
+    `information`: bits that the state before tells about the next one: the size of the effect.
+    `violated`: whether the state is not Markov, with Holm's correction for the number of states.
     """
 
     state: int
@@ -65,12 +57,8 @@ def markov_tests(
     too rare for the chi-square approximation are pooled until every expected count is at least 5;
     states where nothing is left to compare are left out.
 
-    Parameters
-    ----------
-    triples : mapping
-        Counts of (state before, state, state after).
-    significance : float
-        Probability to find any violation although all states are Markov.
+    `triples`: counts of (state before, state, state after).
+    `significance`: probability to find any violation although all states are Markov.
     """
     tables: dict[int, Counter[tuple[int, int]]] = {}
     for (before, state, after), count in triples.items():

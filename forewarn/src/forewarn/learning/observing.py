@@ -22,16 +22,10 @@ from forewarn.states.plan_signals import plan_readers
 class ObservedTick(NamedTuple):
     """One tick of a recording.
 
-    Attributes
-    ----------
-    snapshot : Snapshot
-        The source signals.
-    seen : Seen
-        What they show.
-    action : str or None
-        What was done then; None if it is not known.
-    problem : str
-        Why the action is unknown; empty if it is known.
+    `snapshot`: the source signals.
+    `seen`: what they show.
+    `action`: what was done then; None if it is not known.
+    `problem`: why the action is unknown; empty if it is known.
     """
 
     snapshot: Snapshot
@@ -45,15 +39,10 @@ def wanted_types(
 ) -> dict[str, MessageType]:
     """Return the definitions of the monitor's topics in a recording.
 
-    Parameters
-    ----------
-    allow_missing : bool
-        Leave out topics that the recording lacks.
+    `allow_missing`: leave out topics that the recording lacks.
 
-    Raises
-    ------
-    RecordingError
-        If a topic is missing and must not be, has another type, or cannot be decoded.
+    Raises RecordingError if a topic is missing and must not be, has another type, or cannot be
+    decoded.
     """
     found: dict[str, MessageType] = {}
     for topic, wanted in spec.topics.items():
@@ -121,10 +110,7 @@ def observe(
 ) -> Iterator[ObservedTick]:
     """Yield every tick of a recording.
 
-    Raises
-    ------
-    RecordingError
-        If the recording lacks a topic, or is damaged.
+    Raises RecordingError if the recording lacks a topic, or is damaged.
     """
     clock = abstraction.clock
     for one in observe_at_once(recording, spec, abstraction, progress, allow_missing=allow_missing):
@@ -142,10 +128,7 @@ def observe_at_once(
 ) -> Iterator[ObservedTick]:
     """Yield the ticks of a recording, one for all that repeat it (`Snapshot.repeats`).
 
-    Raises
-    ------
-    RecordingError
-        If the recording lacks a topic, or is damaged.
+    Raises RecordingError if the recording lacks a topic, or is damaged.
     """
     named = not recording.topics
     types = {} if named else wanted_types(spec, recording, allow_missing=allow_missing)

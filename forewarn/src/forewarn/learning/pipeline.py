@@ -40,22 +40,13 @@ Enough = Callable[[CountModel], float]
 class Learned:
     """A model and how it came about.
 
-    Attributes
-    ----------
-    reports : tuple of RecordingReport
-        One for each recording that was read, in the given order.
-    triples : Counter
-        Second-order counts, for the Markov test.
-    unread : tuple of Path
-        Recordings that were left out because those before them were enough.
-    kept : int
-        How many reports come from the store.
-    fetched : int
-        Bytes that came over the network.
-    problems : tuple of str
-        What went wrong with the store; the model is right nevertheless.
-    groups : GroupCounts of the wing fleet, or None
-        What each group has counted, where recordings are grouped.
+    `reports`: one for each recording that was read, in the given order.
+    `triples`: second-order counts, for the Markov test.
+    `unread`: recordings that were left out because those before them were enough.
+    `kept`: how many reports come from the store.
+    `fetched`: bytes that came over the network.
+    `problems`: what went wrong with the store; the model is right nevertheless.
+    `groups`: what each group has counted, where recordings are grouped.
     """
 
     model: CountModel
@@ -71,16 +62,10 @@ class Learned:
 class FoundShard(NamedTuple):
     """What a recording gave, and how it was had.
 
-    Attributes
-    ----------
-    kept : bool
-        Whether the store had it.
-    fetched : int
-        Bytes that came over the network meanwhile, to this process.
-    problems : tuple of str
-        What went wrong with the store.
-    group : str
-        The group of the recording, where recordings are grouped.
+    `kept`: whether the store had it.
+    `fetched`: bytes that came over the network meanwhile, to this process.
+    `problems`: what went wrong with the store.
+    `group`: the group of the recording, where recordings are grouped.
     """
 
     report: RecordingReport
@@ -176,37 +161,24 @@ def learn(
 ) -> Learned:
     """Learn a model from recordings.
 
-    Parameters
-    ----------
-    executor : Executor, optional
-        Who reads the recordings; this process by default. What is learned does not depend on it.
-    enough : callable, optional
-        Asked after each recording, in the given order, which share of the data that are needed
-        the model has. From 1 on, no further recording counts, in any executor.
-    allow_missing : bool
-        Go on without topics that a recording lacks; their signals are unknown, as live.
-    keep : callable, optional
-        Tells whether a tick counts; all do by default. It must travel between processes, and its
-        `repr` say all that it depends on.
-    watch : callable, optional
-        Makes the watcher of each recording, given its abstraction; the model then keeps the counts
-        separately for each recording.
-    copies : Copies, optional
-        What is done about recordings that hold the same data; they are an error by default.
-    store : ShardStore, optional
-        Where shards are kept: a recording whose shard is there is not read.
-    per_recording : bool
-        Keep the counts of each recording in its report. Without them, memory hardly grows with
-        the number of recordings (`RecordingReport.summed`).
-    grouping : Grouping, optional
-        Tells the group of each recording; the counts of groups are then added up as well.
+    `executor`: who reads the recordings; this process by default. What is learned does not depend
+        on it.
+    `enough`: asked after each recording, in the given order, which share of the data that are
+        needed the model has. From 1 on, no further recording counts, in any executor.
+    `allow_missing`: go on without topics that a recording lacks; their signals are unknown, as
+        live.
+    `keep`: tells whether a tick counts; all do by default. It must travel between processes, and
+        its `repr` say all that it depends on.
+    `watch`: makes the watcher of each recording, given its abstraction; the model then keeps the
+        counts separately for each recording.
+    `copies`: what is done about recordings that hold the same data; they are an error by default.
+    `store`: where shards are kept: a recording whose shard is there is not read.
+    `per_recording`: keep the counts of each recording in its report. Without them, memory hardly
+        grows with the number of recordings (`RecordingReport.summed`).
+    `grouping`: tells the group of each recording; the counts of groups are then added up as well.
 
-    Raises
-    ------
-    ConfigError
-        If a constraint is wrong.
-    RecordingError
-        If a recording cannot be read or lacks a topic, or two of them hold the same data.
+    Raises ConfigError if a constraint is wrong; RecordingError if a recording cannot be read or
+    lacks a topic, or two of them hold the same data.
     """
     question = ShardQuery(spec, abstraction, allow_missing, keep, watch, grouping_of(spec))
     validity = question.validity
@@ -258,10 +230,7 @@ class Sum:
     def add(self, report: RecordingReport, *, per_recording: bool = True) -> None:
         """Add what a recording gave, and keep its own counts if that is wanted.
 
-        Raises
-        ------
-        ValueError
-            If its counts were added up before, and not kept.
+        Raises ValueError if its counts were added up before, and not kept.
         """
         if not report.whole:
             raise ValueError(
@@ -330,14 +299,9 @@ def shard_of(
 ) -> FoundShard:
     """Return what a recording gives: from the store, or by reading the recording.
 
-    Parameters
-    ----------
-    store : ShardStore or None
-        Where the shard may be, and is put if it is not.
-    address : str or None
-        The digest of the question (`question_digest`), with which a store is asked.
-    grouping : Grouping, optional
-        Tells the group of the recording; no part of the shard.
+    `store`: where the shard may be, and is put if it is not.
+    `address`: the digest of the question (`question_digest`), with which a store is asked.
+    `grouping`: tells the group of the recording; no part of the shard.
     """
     before = fetched()
     with open_recording(path) as recording:

@@ -33,12 +33,8 @@ class OutcomeObserver(Protocol):
 class ObservedOutcomes(NamedTuple):
     """What a watcher has seen; states are positions in `codes`.
 
-    Attributes
-    ----------
-    outcomes : mapping of Judged to Outcomes
-        What followed, for properties whose risk needs it.
-    ends : mapping of str to tuple of RunEnd
-        How the runs of each property end.
+    `outcomes`: what followed, for properties whose risk needs it.
+    `ends`: how the runs of each property end.
     """
 
     codes: Sequence[int]
@@ -61,21 +57,14 @@ class OutcomeObservers(Protocol):
 class RecordingReport:
     """What one recording gave.
 
-    Attributes
-    ----------
-    inactive, invalid : int
-        Ticks outside `active_when`, and ticks in a state that a constraint excludes.
-    stale : Counter
-        Ticks at which each signal was unknown because it was old or absent.
-    failures : Counter
-        Reasons why values are unknown, with the number of ticks.
-    watched : ObservedOutcomes or None
-        What followed its moments, if outcomes were observed.
-    whole : bool
-        Whether all its counts are here; not once they were added up (`summed`).
-    group : str
-        Name of the group of recordings that it belongs to; empty if it is in none. A store does not
-        keep it: it may change.
+    `inactive`, `invalid`: ticks outside `active_when`, and ticks in a state that a constraint
+        excludes.
+    `stale`: ticks at which each signal was unknown because it was old or absent.
+    `failures`: reasons why values are unknown, with the number of ticks.
+    `watched`: what followed its moments, if outcomes were observed.
+    `whole`: whether all its counts are here; not once they were added up (`summed`).
+    `group`: name of the group of recordings that it belongs to; empty if it is in none. A store
+        does not keep it: it may change.
     """
 
     provenance: Provenance

@@ -24,10 +24,7 @@ SUFFIX = ".shard"
 class ShardStore:
     """Shards by address; travels between processes.
 
-    Parameters
-    ----------
-    folder : Path
-        A folder, or the address of one in an object store; it need not exist.
+    `folder`: a folder, or the address of one in an object store; it need not exist.
     """
 
     folder: Path

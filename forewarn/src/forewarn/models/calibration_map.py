@@ -33,23 +33,15 @@ MAX_RECORDINGS = 1 << 20
 class Recalibration:
     """The map of one property, as kept in a model file.
 
-    Attributes
-    ----------
-    name, formula : str
-        The property; a map says nothing about another formula.
-    horizon : float
-        Seconds that its risk looks ahead; infinite for an unbounded horizon.
-    method : 'isotonic' or 'platt'
-        Isotonic: linear between `knots` (Zadrozny and Elkan, 2002). Platt: a logistic curve over
-        the log-odds, ``slope * logit(risk) + intercept`` (Platt, 1999).
-    knots : tuple of (risk, frequency)
-        Of an isotonic map; risks rising within (0, 1), frequencies not falling within [0, 1].
-    slope, intercept : float
-        Of Platt's; the slope above 0.
-    recordings : tuple of str
-        Digests of the recordings they are from; figures on these flatter.
-    groups : tuple of str
-        Names of the groups of these recordings; none where each is by itself.
+    `name`, `formula`: the property; a map says nothing about another formula.
+    `horizon`: seconds that its risk looks ahead; infinite for an unbounded horizon.
+    `method`: isotonic: linear between `knots` (Zadrozny and Elkan, 2002). Platt: a logistic curve
+        over the log-odds, ``slope * logit(risk) + intercept`` (Platt, 1999).
+    `knots` (tuple of (risk, frequency)): of an isotonic map; risks rising within (0, 1),
+        frequencies not falling within [0, 1].
+    `slope`, `intercept`: of Platt's; the slope above 0.
+    `recordings`: digests of the recordings they are from; figures on these flatter.
+    `groups`: names of the groups of these recordings; none where each is by itself.
     """
 
     name: str

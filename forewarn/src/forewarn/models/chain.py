@@ -25,20 +25,13 @@ class Chain:
     matrix is never dense and nothing is ever subtracted: a chain is a sparse chain with `g`
     more states that take no time.
 
-    Attributes
-    ----------
-    sparse : csr_matrix, shape (n, n)
-        What was counted, divided by the row's total weight; 1 on the diagonal of absorbing rows.
-    prior : ndarray, shape (n,)
-        Probability of a step by smoothing alone.
-    group : ndarray of int, shape (n,)
-        Which row of `supports` applies.
-    supports : csr_matrix, shape (g, n)
-        Distributions over successors.
-    absorbing : ndarray of bool, shape (n,)
-        Terminal states.
-    unseen : ndarray of bool, shape (n,)
-        States without data and without smoothing; their rows are zero.
+    `sparse` (shape (n, n)): what was counted, divided by the row's total weight; 1 on the diagonal
+        of absorbing rows.
+    `prior` (shape (n,)): probability of a step by smoothing alone.
+    `group` (shape (n,)): which row of `supports` applies.
+    `supports` (shape (g, n)): distributions over successors.
+    `absorbing` (shape (n,)): terminal states.
+    `unseen` (shape (n,)): states without data and without smoothing; their rows are zero.
     """
 
     sparse: sparse.csr_matrix

@@ -77,10 +77,7 @@ def most_unpacked(packed: int, most: int = MAX_BYTES) -> int:
 def unpacked(raw: bytes, most: int) -> bytes:
     """Return `raw`, or what gzip has packed in it; raises ModelError.
 
-    Parameters
-    ----------
-    most : int
-        Bytes that may come of it.
+    `most`: bytes that may come of it.
     """
     if not raw.startswith(GZIP):
         return raw
@@ -341,9 +338,7 @@ class Reader:
     def columns(self, key: str, ranges: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
         """Return a table of whole numbers, stored by columns, each of which has its range.
 
-        Returns
-        -------
-        ndarray of int64, shape (rows, columns)
+        Returns an array of shape (rows, columns).
         """
         items = self.items(key, len(ranges))
         rows = len(items[0]) if items and isinstance(items[0], list) else 0

@@ -40,14 +40,10 @@ ALPHA_ACCEPTED = "'sparse', 'none' or a finite number >= 0"
 class Smoothing:
     """How probability is given to transitions that were never seen.
 
-    Attributes
-    ----------
-    alpha : float, 'sparse' or 'none'
-        Weight of each valid successor before anything was counted (ProbGuard eq. 1; 1 is the
+    `alpha`: weight of each valid successor before anything was counted (ProbGuard eq. 1; 1 is the
         paper's). ``'sparse'`` gives a row a total weight of 1, so ``1 / k`` to each of its ``k``
         successors; ``'none'`` is maximum likelihood.
-    candidates : 'observed' or 'admissible'
-        Which states may follow: those seen in the recordings, or all admissible ones.
+    `candidates`: which states may follow: those seen in the recordings, or all admissible ones.
     """
 
     alpha: Alpha = "sparse"
@@ -84,14 +80,9 @@ class Smoothing:
 class Provenance:
     """One recording that a model was learned from.
 
-    Attributes
-    ----------
-    digest : str
-        Digest of its content, empty if unknown.
-    duration : float
-        Its length in seconds.
-    ticks, transitions : int
-        Ticks it had, and transitions counted from it.
+    `digest`: digest of its content, empty if unknown.
+    `duration`: its length in seconds.
+    `ticks`, `transitions`: ticks it had, and transitions counted from it.
     """
 
     recording: str
@@ -109,41 +100,26 @@ def _nothing() -> sparse.csr_matrix:
 class CountModel:
     """Counted transitions of one abstraction, as kept in a model file.
 
-    Attributes
-    ----------
-    vocabulary : StateSpace
-        The states, and the names of predicates and terminal labels.
-    rate : float or 'steps'
-        Ticks a second, of which one is one step of the chain; or the clock counts steps.
-    digest : str
-        Digest of the abstraction; counts of different abstractions never mix.
-    states : tuple of int
-        State codes; position is the index used in every array.
-    counts : csr_matrix of int64, shape (n, n)
-        ``counts[i, j]`` transitions from state i to state j in one tick.
-    starts : ndarray of int64, shape (n,)
-        How many episodes began in each state.
-    forbidden : csr_matrix of bool, shape (n, n)
-        Transitions that a declared rule forbids. Terminal rows need not be listed.
-    intervened : int
-        Ticks left out because an intervention was active.
-    end : 'drop' or 'absorb'
-        What the end of a recording was taken for.
-    recalibration : tuple of Recalibration
-        Maps from the chain's risk to observed frequency, for some properties.
-    steps : Steps
-        What was done in which state: recorded actions, which `counts` sums out, and those that
+    `vocabulary`: the states, and the names of predicates and terminal labels.
+    `rate`: ticks a second, of which one is one step of the chain; or the clock counts steps.
+    `digest`: digest of the abstraction; counts of different abstractions never mix.
+    `states`: state codes; position is the index used in every array.
+    `counts` (shape (n, n)): ``counts[i, j]`` transitions from state i to state j in one tick.
+    `starts` (shape (n,)): how many episodes began in each state.
+    `forbidden` (shape (n, n)): transitions that a declared rule forbids. Terminal rows need not be
+        listed.
+    `intervened`: ticks left out because an intervention was active.
+    `end`: what the end of a recording was taken for.
+    `recalibration`: maps from the chain's risk to observed frequency, for some properties.
+    `steps`: what was done in which state: recorded actions, which `counts` sums out, and those that
         Forewarn imposed, which are not part of it. Neither probabilities nor seeds depend on it.
-    state_source_recordings : tuple of str
-        Beginnings of the digests of recordings that the states were learned from, in rising order.
-    shards : tuple of Shard
-        What recordings gave by themselves, where it was kept; part of `counts`.
-    sections : mapping of str to tuple
-        What wings and other packages keep in the model file, by its keys (`models.sections`).
-    estimates : tuple of Estimate
-        What the risk of some properties is made of.
-    hierarchical_prior : HierarchicalPrior or None
-        What a group takes from the recordings of others; not part of `counts`.
+    `state_source_recordings`: beginnings of the digests of recordings that the states were learned
+        from, in rising order.
+    `shards`: what recordings gave by themselves, where it was kept; part of `counts`.
+    `sections`: what wings and other packages keep in the model file, by its keys
+        (`models.sections`).
+    `estimates`: what the risk of some properties is made of.
+    `hierarchical_prior`: what a group takes from the recordings of others; not part of `counts`.
     """
 
     vocabulary: StateSpace

@@ -25,14 +25,9 @@ MAX_COUNT = 1 << 40
 class Part(NamedTuple):
     """One estimate in a mixture.
 
-    Attributes
-    ----------
-    base : str
-        One of `BASES`.
-    setting : tuple of float
-        What was chosen for it (`learning.estimates`).
-    weight : float
-        Of its logit, 0 or more.
+    `base`: one of `BASES`.
+    `setting`: what was chosen for it (`learning.estimates`).
+    `weight`: of its logit, 0 or more.
     """
 
     base: str
@@ -43,14 +38,9 @@ class Part(NamedTuple):
 class Mixture(NamedTuple):
     """A risk whose logit is a weighted sum.
 
-    Attributes
-    ----------
-    intercept : float
-        What is added to the sum.
-    parts : tuple of Part
-        Estimates from counts.
-    scores : tuple of float
-        Weights of the logits of the property's scores.
+    `intercept`: what is added to the sum.
+    `parts`: estimates from counts.
+    `scores`: weights of the logits of the property's scores.
     """
 
     intercept: float
@@ -61,10 +51,7 @@ class Mixture(NamedTuple):
 class Loss(NamedTuple):
     """How well an estimate predicts recordings that it was not made from.
 
-    Attributes
-    ----------
-    log_loss, brier : float
-        Means over all moments whose outcome is known.
+    `log_loss`, `brier`: means over all moments whose outcome is known.
     """
 
     name: str
@@ -86,27 +73,15 @@ PLAIN = Line(1.0, 0.0)
 class Estimate:
     """What was chosen for one property.
 
-    Attributes
-    ----------
-    judged : PropertyKey
-        The property.
-    asked, chosen : str
-        The estimator that the monitor file names, and what came of it: a base, or ``ensemble``, the
-        sum of ``ensemble``.
-    reason : str
-        Why, in words.
-    plain : Mixture
-        The risk by state and automaton.
-    scored : Mixture or None
-        The risk where all scores are known; None without any.
-    losses : tuple of Loss
-        Of everything that was tried, cross-fitted by recording.
-    calibration, scored_calibration : Line
-        What calibrates the two; `PLAIN` where that does not help.
-    recordings, with_violations, moments : int
-        What it was chosen from.
-    source : str
-        Digest of the names of those recordings (`source_of`).
+    `asked`, `chosen`: the estimator that the monitor file names, and what came of it: a base, or
+        ``ensemble``, the sum of ``ensemble``.
+    `reason`: why, in words.
+    `plain`: the risk by state and automaton.
+    `scored`: the risk where all scores are known; None without any.
+    `losses`: of everything that was tried, cross-fitted by recording.
+    `calibration`, `scored_calibration`: what calibrates the two; `PLAIN` where that does not help.
+    `recordings`, `with_violations`, `moments`: what it was chosen from.
+    `source`: digest of the names of those recordings (`source_of`).
     """
 
     judged: PropertyKey

@@ -22,14 +22,10 @@ MAX_PRIOR = 20_000_000
 class Successors(NamedTuple):
     """The valid successors of every state, grouped by equal sets.
 
-    Attributes
-    ----------
-    group : ndarray of int64, shape (n,)
-        Row of `masks` that applies to a state.
-    masks : ndarray of bool, shape (g, n)
-        Candidate successors that no rule forbids.
-    numbers : ndarray of int64, shape (n,)
-        How many valid successors each state has (``k[i]``); 0 for terminal states.
+    `group` (shape (n,)): row of `masks` that applies to a state.
+    `masks` (shape (g, n)): candidate successors that no rule forbids.
+    `numbers` (shape (n,)): how many valid successors each state has (``k[i]``); 0 for terminal
+        states.
     """
 
     group: NDArray[np.int64]
@@ -42,10 +38,7 @@ def valid_successors(
 ) -> Successors:
     """Return which states may follow which, by the candidates' choice and declared rules.
 
-    Parameters
-    ----------
-    with_terminals : bool
-        Take terminal states for candidates even if no recording ended in them.
+    `with_terminals`: take terminal states for candidates even if no recording ended in them.
     """
     candidates: NDArray[np.bool_] = np.ones(model.size, dtype=bool)
     if smoothing.candidates == "observed":
@@ -77,10 +70,7 @@ def estimate_chain(model: CountModel, smoothing: Smoothing | None = None) -> Cha
     a forbidden transition has probability 0, a terminal state stays where it is. A state with
     neither counts nor prior is unseen: its row is zero. What is borrowed counts like visits.
 
-    Parameters
-    ----------
-    smoothing : Smoothing, optional
-        Used instead of the model's own choice.
+    `smoothing`: used instead of the model's own choice.
     """
     choice = model.smoothing if smoothing is None else smoothing
     successors = valid_successors(model, choice)
@@ -113,17 +103,9 @@ def smoothed_process(model: CountModel, smoothing: Smoothing | None = None) -> D
     The valid successors of a state are those of the chain, and all that followed an imposed
     action. An action that was never seen in a state is no choice there, whatever the smoothing.
 
-    Parameters
-    ----------
-    model : CountModel
-        The counts.
-    smoothing : Smoothing, optional
-        Used instead of the model's own choice.
+    `smoothing`: used instead of the model's own choice.
 
-    Raises
-    ------
-    ModelError
-        If the prior would fill more than 20 million transitions.
+    Raises ModelError if the prior would fill more than 20 million transitions.
     """
     choice = model.smoothing if smoothing is None else smoothing
     counted = count_actions(model.steps, model.states)
@@ -164,11 +146,9 @@ def missing_weights(model: CountModel) -> NDArray[np.float64]:
     the share, so that what was never seen is never ruled out. Summed over all visits this is the
     Good-Turing rate of new states; rows with many visits carry little of it.
 
-    Returns
-    -------
-    ndarray, shape (n,)
-        In units of visits, like the weights of `Smoothing`; 0 in terminal states, and everywhere if
-        the candidates are all admissible states or no other combination of predicates is left.
+    Returns weights in units of visits, like the weights of `Smoothing`; 0 in terminal states, and
+    everywhere if the candidates are all admissible states or no other combination of predicates is
+    left (shape (n,)).
     """
     plain = int((model.observed & ~model.terminal).sum())
     if model.smoothing.candidates == "admissible" or plain >= model.vocabulary.cardinality:
@@ -186,17 +166,10 @@ def missing_weights(model: CountModel) -> NDArray[np.float64]:
 def clopper_pearson(seen: Any, trials: Any, tail: Any) -> tuple[Floats, Floats]:
     """Return the exact bounds of proportions (Clopper and Pearson, 1934).
 
-    Parameters
-    ----------
-    seen, trials : array_like of int
-        How many of how many, ``0 <= seen <= trials``.
-    tail : array_like of float
-        Probability with which each of the two bounds may fail.
+    `seen`, `trials`: how many of how many, ``0 <= seen <= trials``.
+    `tail`: probability with which each of the two bounds may fail.
 
-    Returns
-    -------
-    lower, upper : ndarray
-        0 and 1 of no trials.
+    `lower, upper`: 0 and 1 of no trials.
     """
     k, n = (np.asarray(part, dtype=np.float64) for part in np.broadcast_arrays(seen, trials))
     none, full = k <= 0, k >= n

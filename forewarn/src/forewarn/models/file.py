@@ -78,10 +78,7 @@ def save_model(model: CountModel, path: Path | str) -> None:
 
     If the name ends with ``.gz``, the file is packed by gzip; the same model gives the same bytes.
 
-    Raises
-    ------
-    ModelError
-        If the file cannot be written.
+    Raises ModelError if the file cannot be written.
     """
     text = dump_model(model)
     if Path(path).suffix != ".gz":
@@ -94,10 +91,8 @@ def save_model(model: CountModel, path: Path | str) -> None:
 def check_replaceable(path: Path, kind: str = FORMAT, noun: str = "model file") -> None:
     """Refuse a place for a file of a format that another kind of file has taken.
 
-    Raises
-    ------
-    InputError
-        If something is there that is not of the format, or nothing can be written there.
+    Raises InputError if something is there that is not of the format, or nothing can be written
+    there.
     """
     check_output(path)
     accepted = f"a name that is free, or a {noun}"
@@ -117,11 +112,8 @@ def check_replaceable(path: Path, kind: str = FORMAT, noun: str = "model file") 
 def load_model(path: Path | str, most: int = MAX_BYTES) -> CountModel:
     """Read a model file, of at most `most` bytes.
 
-    Raises
-    ------
-    ModelError
-        If the file cannot be read, is cut short or damaged, has another version, or holds values
-        that no model has; the message names file, key path, value and what is accepted.
+    Raises ModelError if the file cannot be read, is cut short or damaged, has another version, or
+    holds values that no model has; the message names file, key path, value and what is accepted.
     """
     try:
         return _parse(Reader(read_json(path, most), ""))
@@ -142,11 +134,8 @@ def merge_models(models: Iterable[CountModel]) -> CountModel:
     Maps that calibrate risks, what risks are made of, and what is borrowed from others are left
     out: they were fitted to one of the models alone.
 
-    Raises
-    ------
-    ModelError
-        If there is none, or two differ in abstraction, rate, names, end rule or in what they
-        forbid.
+    Raises ModelError if there is none, or two differ in abstraction, rate, names, end rule or in
+    what they forbid.
     """
     parts = list(models)
     if not parts:

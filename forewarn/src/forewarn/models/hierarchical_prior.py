@@ -35,18 +35,11 @@ MAX_COUNT = 1 << 40
 class HierarchicalPrior:
     """The transitions of other groups, and what they count for.
 
-    Attributes
-    ----------
-    counts : csr_matrix of int64, shape (n, n)
-        Transitions of the recordings of other groups.
-    strength : float
-        Visits that a row of theirs is worth at most.
-    group : str
-        The group that borrows.
-    recordings : int
-        How many recordings the others have.
-    duration : float
-        Their length, in seconds or steps.
+    `counts` (shape (n, n)): transitions of the recordings of other groups.
+    `strength`: visits that a row of theirs is worth at most.
+    `group`: the group that borrows.
+    `recordings`: how many recordings the others have.
+    `duration`: their length, in seconds or steps.
     """
 
     counts: sparse.csr_matrix

@@ -37,14 +37,9 @@ class Flow(NamedTuple):
 class Step(NamedTuple):
     """A state, what was done in it, and the state that followed.
 
-    Attributes
-    ----------
-    action : str
-        What was in force from one tick to the next.
-    imposed : bool
-        Forewarn's intervention: such steps belong to the process and not to the chain.
-    state, following : int
-        State codes.
+    `action`: what was in force from one tick to the next.
+    `imposed`: forewarn's intervention: such steps belong to the process and not to the chain.
+    `state`, `following`: state codes.
     """
 
     action: str
@@ -73,11 +68,8 @@ def add_up(parts: Iterable[Steps]) -> Steps:
 def check_steps(steps: Steps, vocabulary: StateSpace, chain: sparse.csr_matrix, index: Any) -> None:
     """Refuse steps that no recording gives.
 
-    Raises
-    ------
-    ModelError
-        If steps are not in order, have no name or no count, leave a terminal state, or are more
-        than the transitions of the chain that they are part of.
+    Raises ModelError if steps are not in order, have no name or no count, leave a terminal state,
+    or are more than the transitions of the chain that they are part of.
     """
     names = [step for step, _ in steps]
     if any(not step.action for step in names) or names != sorted(set(names)):
@@ -170,19 +162,14 @@ def parse_steps(readers: Iterable[Reader], vocabulary: StateSpace, most: int) ->
 class DecisionProcess:
     """A Markov decision process.
 
-    Attributes
-    ----------
-    matrix : csr_matrix, shape (c, n)
-        One distribution over the n states for each choice.
-    groups : ndarray of int, shape (n + 1,)
-        The choices of state s are ``groups[s] .. groups[s + 1] - 1``; each state has one.
-    states : tuple of int
-        State codes, shape (n,); empty if the process does not come from counts.
-    actions : tuple of str
-        Name of each choice, shape (c,), empty for staying; empty if nothing is known of them.
-    unseen : ndarray of bool, shape (n,), or None
-        States that are no terminal ones and in which nothing was seen done. Their one choice is
-        to stay, which is not a statement about them.
+    `matrix` (shape (c, n)): one distribution over the n states for each choice.
+    `groups` (shape (n + 1,)): the choices of state s are ``groups[s] .. groups[s + 1] - 1``; each
+        state has one.
+    `states`: state codes, shape (n,); empty if the process does not come from counts.
+    `actions`: name of each choice, shape (c,), empty for staying; empty if nothing is known of
+        them.
+    `unseen` (shape (n,), or None): states that are no terminal ones and in which nothing was seen
+        done. Their one choice is to stay, which is not a statement about them.
     """
 
     matrix: sparse.csr_matrix
@@ -231,18 +218,12 @@ class DecisionProcess:
 class ActionCounts(NamedTuple):
     """What followed each action in each state: one row for each choice.
 
-    Attributes
-    ----------
-    states : tuple of int
-        State codes, shape (n,).
-    actions : tuple of str
-        Action of each row, shape (c,); empty in the one row of a state in which nothing was done.
-    groups : ndarray of int, shape (n + 1,)
-        The rows of state s are ``groups[s] .. groups[s + 1] - 1``.
-    counts : csr_matrix of int64, shape (c, n)
-        How often each state followed.
-    recorded : ndarray of int64, shape (c,)
-        How often the action was chosen and not imposed.
+    `states`: state codes, shape (n,).
+    `actions`: action of each row, shape (c,); empty in the one row of a state in which nothing was
+        done.
+    `groups` (shape (n + 1,)): the rows of state s are ``groups[s] .. groups[s + 1] - 1``.
+    `counts` (shape (c, n)): how often each state followed.
+    `recorded` (shape (c,)): how often the action was chosen and not imposed.
     """
 
     states: tuple[int, ...]
@@ -278,12 +259,7 @@ def count_actions(steps: Steps, states: Iterable[int]) -> ActionCounts:
     What was imposed counts like what was chosen: the world answers to the action and not to who
     asked for it.
 
-    Parameters
-    ----------
-    steps : Steps
-        The counts.
-    states : iterable of int
-        State codes to begin with, those of the chain for instance; those of the steps follow.
+    `states`: state codes to begin with, those of the chain for instance; those of the steps follow.
     """
     named = {code for step, _ in steps for code in (step.state, step.following)}
     known = tuple(dict.fromkeys((*states, *sorted(named))))
@@ -307,12 +283,8 @@ def count_actions(steps: Steps, states: Iterable[int]) -> ActionCounts:
 def process_of(counted: ActionCounts, weights: sparse.csr_matrix | None = None) -> DecisionProcess:
     """Return the process of counts, ``P[s, a, t] = C(s, a, t) / C(s, a)``.
 
-    Parameters
-    ----------
-    counted : ActionCounts
-        The counts. A state in which nothing was done stays where it is.
-    weights : csr_matrix, shape (c, n), optional
-        Prior weights, added to the counts.
+    `counted`: the counts. A state in which nothing was done stays where it is.
+    `weights` (shape (c, n)): prior weights, added to the counts.
     """
     matrix = counted.counts.astype(np.float64)
     if weights is not None:

@@ -28,19 +28,12 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 def checked(kind: Callable[..., Kind], value: Any, path: str = "") -> Kind:
     """Return what a value of a JSON file stands for.
 
-    Parameters
-    ----------
-    kind : type
-        A NamedTuple or dataclass whose annotations say what is accepted, or a container of them.
-    value : Any
-        The value; numbers, texts and truth values are not converted into one another.
-    path : str
-        Key path that leads to it.
+    `kind`: a NamedTuple or dataclass whose annotations say what is accepted, or a container of
+        them.
+    `value`: the value; numbers, texts and truth values are not converted into one another.
+    `path`: key path that leads to it.
 
-    Raises
-    ------
-    ModelError
-        Naming key path, value and what is accepted.
+    Raises ModelError naming key path, value and what is accepted.
     """
     try:
         found: Kind = _adapter(kind).validate_json(json.dumps(value), strict=True)

@@ -35,12 +35,8 @@ MAX_RUNS = 1 << 20
 class RunEnd(NamedTuple):
     """A stretch of ticks during which a property was monitored, to its end.
 
-    Attributes
-    ----------
-    length : int
-        Ticks.
-    violations : tuple of int
-        Ticks from the first one on at which a violation begins, rising.
+    `length`: ticks.
+    `violations`: ticks from the first one on at which a violation begins, rising.
     """
 
     length: int
@@ -54,17 +50,11 @@ class RunEnd(NamedTuple):
 class RunEnds(NamedTuple):
     """How the runs of a property end.
 
-    Attributes
-    ----------
-    violations : int
-        How many there are.
-    last : int
-        How many of them begin within the last horizon of their run.
-    observed, expected : float
-        Runs that end within a horizon after a violation; how many would if their ends had nothing
-        to do with it.
-    concluded : bool
-        Violations end the runs: such a violation counts as the end of an episode.
+    `violations`: how many there are.
+    `last`: how many of them begin within the last horizon of their run.
+    `observed`, `expected`: runs that end within a horizon after a violation; how many would if
+        their ends had nothing to do with it.
+    `concluded`: violations end the runs: such a violation counts as the end of an episode.
     """
 
     violations: int = 0
@@ -77,12 +67,8 @@ class RunEnds(NamedTuple):
 def judge_ends(runs: Sequence[RunEnd], horizon: int | None) -> RunEnds:
     """Tell whether violations end the runs.
 
-    Parameters
-    ----------
-    runs : sequence of RunEnd
-        All that are judged together.
-    horizon : int or None
-        Ticks; with None, an unbounded horizon, only a terminal label tells how a run ends.
+    `runs`: all that are judged together.
+    `horizon`: ticks; with None, an unbounded horizon, only a terminal label tells how a run ends.
     """
     if horizon is None or not runs:
         return RunEnds()
@@ -136,12 +122,8 @@ def _lie_late(runs: Sequence[RunEnd]) -> bool:
 def ends_in_words(name: str, ends: RunEnds, within: str, proposal: str) -> str:
     """Say what share of violations lies at the end, and what follows; empty if few do.
 
-    Parameters
-    ----------
-    within : str
-        The horizon, for people.
-    proposal : str
-        What the monitor file should say, if violations do end the runs.
+    `within`: the horizon, for people.
+    `proposal`: what the monitor file should say, if violations do end the runs.
     """
     if not ends.last or (not ends.concluded and 2 * ends.last < ends.violations):
         return ""

@@ -18,17 +18,11 @@ if TYPE_CHECKING:
 class ModelSection(NamedTuple):
     """How a part of a model becomes JSON, and is read again.
 
-    Attributes
-    ----------
-    dump : callable
-        From the values, of which there is at least one, to as many mappings that JSON can hold.
-    parse : callable
-        From a `Reader` of each mapping to the values; raises ModelError with the key path.
-    joined : callable, optional
-        From the values of each of several models to those of the merged one. By default those of
-        the first model that has any stay.
-    in_words : callable, optional
-        From the values to what `forewarn inspect` says of them.
+    `dump`: from the values, of which there is at least one, to as many mappings that JSON can hold.
+    `parse`: from a `Reader` of each mapping to the values; raises ModelError with the key path.
+    `joined`: from the values of each of several models to those of the merged one. By default those
+        of the first model that has any stay.
+    `in_words`: from the values to what `forewarn inspect` says of them.
     """
 
     dump: Callable[[Sequence[Any]], Sequence[dict[str, Any]]]

@@ -35,14 +35,9 @@ MAX_COUNT = 1 << 40
 class PropertyKey(NamedTuple):
     """The property that outcomes are about; those of another formula say nothing.
 
-    Attributes
-    ----------
-    horizon : float
-        Seconds (or steps); infinite for an unbounded one.
-    automaton : str
-        Digest of its automaton (`automaton_digest`), whose states are counted.
-    scores : tuple of str
-        Signals whose value at each moment was kept, as a bin of its logit.
+    `horizon`: seconds (or steps); infinite for an unbounded one.
+    `automaton`: digest of its automaton (`automaton_digest`), whose states are counted.
+    `scores`: signals whose value at each moment was kept, as a bin of its logit.
     """
 
     name: str
@@ -55,12 +50,8 @@ class PropertyKey(NamedTuple):
 class AtEnd(NamedTuple):
     """How the runs of a recording end, and what is known if violations end them (`run_ends`).
 
-    Attributes
-    ----------
-    runs : tuple of RunEnd
-        The stretches of the recording during which the property was monitored.
-    visits, lags
-        Those of `Outcomes` about moments whose outcome is known only then.
+    `runs`: the stretches of the recording during which the property was monitored.
+    `visits`, `lags`: those of `Outcomes` about moments whose outcome is known only then.
     """
 
     runs: tuple[RunEnd, ...]
@@ -72,16 +63,13 @@ class AtEnd(NamedTuple):
 class Outcomes:
     """What followed the moments of one recording, for one property.
 
-    Attributes
-    ----------
-    visits : ndarray of int64, shape (k, 4 + scores)
-        State, state of the automaton, moments whose outcome is known, how many of them a violation
-        followed within the horizon, and the bin of each score. Rows differ in what they are about.
-    lags : mapping of int to ndarray of int64, shape (k, 5)
-        For each lag in ticks: state and automaton before, state and automaton so many ticks later,
-        moments. `VIOLATED` and `ENDED` stand for the later state where the step ended before.
-    end : AtEnd or None
-        What is known beside it if violations end the runs; None if that does not matter.
+    `visits` (shape (k, 4 + scores)): state, state of the automaton, moments whose outcome is known,
+        how many of them a violation followed within the horizon, and the bin of each score. Rows
+        differ in what they are about.
+    `lags` (shape (k, 5)): for each lag in ticks: state and automaton before, state and automaton so
+        many ticks later, moments. `VIOLATED` and `ENDED` stand for the later state where the step
+        ended before.
+    `end`: what is known beside it if violations end the runs; None if that does not matter.
     """
 
     visits: Counts
@@ -112,10 +100,7 @@ class Outcomes:
 def settled(found: Sequence[Outcomes], horizon: int | None) -> list[Outcomes]:
     """Return what followed in several recordings, once it is judged how their runs end.
 
-    Parameters
-    ----------
-    horizon : int or None
-        Of the property, in ticks.
+    `horizon`: of the property, in ticks.
     """
     runs = [run for one in found if one.end is not None for run in one.end.runs]
     concluded = judge_ends(runs, horizon).concluded
@@ -126,14 +111,9 @@ def settled(found: Sequence[Outcomes], horizon: int | None) -> list[Outcomes]:
 class Shard:
     """What one recording gave; states are positions in the model's.
 
-    Attributes
-    ----------
-    recording : str
-        Digest of the recording, or its name where there is none.
-    transitions : ndarray of int64, shape (k, 3)
-        State, next state, count.
-    group : str
-        Name of the group of recordings that it belongs to; empty if it is in none.
+    `recording`: digest of the recording, or its name where there is none.
+    `transitions` (shape (k, 3)): state, next state, count.
+    `group`: name of the group of recordings that it belongs to; empty if it is in none.
     """
 
     recording: str

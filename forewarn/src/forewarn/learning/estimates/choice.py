@@ -38,14 +38,9 @@ low (evaluation/RESULTS.md).
 def choose(model: CountModel, question: RiskQuery, judged: PropertyKey, asked: str) -> Estimate:
     """Choose what a property's risk is made of, by what predicts other recordings best.
 
-    Parameters
-    ----------
-    model : CountModel
-        With what each recording gave.
-    judged : PropertyKey
-        The property, as the recordings tell of it.
-    asked : str
-        The estimator of the monitor file.
+    `model`: with what each recording gave.
+    `judged`: the property, as the recordings tell of it.
+    `asked`: the estimator of the monitor file.
     """
     problem = Problem(model, question, judged)
     followed = np.zeros(problem.recordings)
@@ -158,10 +153,7 @@ def _sum(crossed: Crossed, where: Bools, scores: int) -> _Sum:
 def mixture_of(crossed: Crossed, weights: Floats) -> Mixture:
     """Return intercept, estimates and scores with their weights, without estimates of weight 0.
 
-    Parameters
-    ----------
-    weights : ndarray, shape (1 + estimates + scores,)
-        The intercept first.
+    `weights` (shape (1 + estimates + scores,)): the intercept first.
     """
     names = list(crossed.risks)
     parts = [

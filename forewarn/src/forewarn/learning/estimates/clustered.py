@@ -54,17 +54,11 @@ def clustered_bounds(
 ) -> list[tuple[Floats, Floats]]:
     """Return lower and upper bounds of tables, shape (n, m) each.
 
-    Parameters
-    ----------
-    mixtures : tuple of (Mixture, Line)
-        What the tables are made of.
-    tables : tuple of ndarray, shape (n, m)
-        The estimates. Bounds are 0 or 1 where the automaton decides, whatever comes next, and
-        [0, 1] where an estimate is NaN.
-    samples : int
-        How often recordings are drawn.
-    confidence : float
-        Of the interval, half of the rest on either side.
+    `mixtures` (tuple of (Mixture, Line)): what the tables are made of.
+    `tables` (shape (n, m)): the estimates. Bounds are 0 or 1 where the automaton decides, whatever
+        comes next, and [0, 1] where an estimate is NaN.
+    `samples`: how often recordings are drawn.
+    `confidence`: of the interval, half of the rest on either side.
     """
     evidence = [_Evidence.of(problem, *mixture) for mixture in mixtures]
     drawn = [_Drawn(found, table) for found, table in zip(evidence, tables, strict=True)]
@@ -203,12 +197,10 @@ class _Drawn:
 def _spread(tally: Tally, predicted: Floats, variance: Floats) -> float:
     """Return the largest deviation of log-odds over cells that what followed does not refute.
 
-    Parameters
-    ----------
-    predicted : ndarray, shape (cells,)
-        Moments that were predicted to have a violation follow, by what had not seen them.
-    variance : ndarray, shape (cells,)
-        Of the log-odds over draws: expected even of an estimate that is right.
+    `predicted` (shape (cells,)): moments that were predicted to have a violation follow, by what
+        had not seen them.
+    `variance` (shape (cells,)): of the log-odds over draws: expected even of an estimate that is
+        right.
     """
     cells = np.flatnonzero(tally.visits > 0)
     a, b = (part[cells] for part in shapes(tally, 0.5))

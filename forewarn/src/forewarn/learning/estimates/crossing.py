@@ -38,18 +38,10 @@ def base_of(name: str) -> Base:
 class Crossed:
     """Predictions of several estimates at the same moments, none by its own recordings.
 
-    Attributes
-    ----------
-    problem : Problem
-        The property.
-    places : ndarray of int64, shape (k,)
-        The rows of the problem that are predicted.
-    fold : ndarray of int64, shape (k,)
-        The fold of each row's recording.
-    risks : dict
-        Name to risks, shape (k,), by the setting that predicts best.
-    chosen : dict
-        Name to that setting.
+    `places` (shape (k,)): the rows of the problem that are predicted.
+    `fold` (shape (k,)): the fold of each row's recording.
+    `risks`: name to risks, shape (k,), by the setting that predicts best.
+    `chosen`: name to that setting.
     """
 
     problem: Problem
@@ -122,15 +114,9 @@ def cross(problem: Problem, names: Sequence[str], whole: Floats) -> Crossed | No
     Moments at which the chain of all recordings is certain are decided, and those in states that
     no other recording has are never seen: none of them is predicted.
 
-    Parameters
-    ----------
-    whole : ndarray, shape (n, m)
-        The risk of the chain of all recordings.
+    `whole` (shape (n, m)): the risk of the chain of all recordings.
 
-    Returns
-    -------
-    Crossed or None
-        None if there are not two folds to part.
+    Returns None where there are not two folds to part.
     """
     rows = problem.rows
     folds = np.array(parted(problem.clusters, FOLDS))

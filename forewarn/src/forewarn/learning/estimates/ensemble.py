@@ -46,12 +46,8 @@ def fit_weights(
     The loss of a moment, on average, has ``hold / 2`` times the squared distance of the weights
     from `mean` added, and of the intercept from 0.
 
-    Parameters
-    ----------
-    logits : ndarray, shape (k, d)
-        Of the estimates.
-    mean : ndarray, shape (d,)
-        Weights that the fit is held near.
+    `logits` (shape (k, d)): of the estimates.
+    `mean` (shape (d,)): weights that the fit is held near.
     """
     start = np.append(0.0, mean)
     rows = np.hstack([np.ones((len(logits), 1)), logits])
@@ -93,10 +89,7 @@ def fit_weights(
 def prior(estimates: int, scores: int, violated: int) -> Floats:
     """Return the weights near which others are held, shape (estimates + scores,).
 
-    Parameters
-    ----------
-    violated : int
-        Recordings with a violation: the more, the more all scores weigh together.
+    `violated`: recordings with a violation: the more, the more all scores weigh together.
     """
     if not scores:
         return np.full(estimates, 1 / estimates)
@@ -115,16 +108,10 @@ def held_weights(
 ) -> tuple[Floats, Floats]:
     """Return the weights, and what each fold predicts by those of the others.
 
-    Parameters
-    ----------
-    logits : ndarray, shape (k, d)
-        Estimates first, scores last.
-    where : ndarray of bool, shape (k,)
-        Rows to fit on: those with all scores.
-    mean : ndarray, shape (d,)
-        Weights that the fit is held near: see `prior`.
-    hold : float
-        How strongly, divided by the recordings with a violation.
+    `logits` (shape (k, d)): estimates first, scores last.
+    `where` (shape (k,)): rows to fit on: those with all scores.
+    `mean` (shape (d,)): weights that the fit is held near: see `prior`.
+    `hold`: how strongly, divided by the recordings with a violation.
     """
     hold /= max(1, crossed.violated(where))
 
@@ -147,13 +134,9 @@ def spread(differences: Floats) -> float:
 def surely(gained: Floats, errors: float = SIGNIFICANT) -> bool:
     """Tell whether what is gained is more than chance among recordings explains.
 
-    Parameters
-    ----------
-    gained : ndarray, shape (recordings,)
-        By each of them.
-    errors : float
-        Standard errors over recordings from which on it is. Where recordings are few, it takes
-        more to be as sure: the standard error is itself estimated from them (Student, 1908).
+    `gained` (shape (recordings,)): by each of them.
+    `errors`: standard errors over recordings from which on it is. Where recordings are few, it
+        takes more to be as sure: the standard error is itself estimated from them (Student, 1908).
     """
     if len(gained) < FEW:
         errors = float(stdtrit(len(gained) - 1, ndtr(errors)))

@@ -60,14 +60,9 @@ def design(atoms: Floats, order: int) -> Floats:
 def fit_logit(rows: Floats, followed: Floats, visits: Floats, ridge: float) -> Floats:
     """Return the weights of a logistic regression; the first column's are not shrunk.
 
-    Parameters
-    ----------
-    rows : ndarray, shape (k, d)
-        The first column is 1.
-    followed, visits : ndarray, shape (k,)
-        How often what is predicted came, of how many times.
-    ridge : float
-        The loss, summed over visits, has half of it times the sum of squares added.
+    `rows` (shape (k, d)): the first column is 1.
+    `followed`, `visits` (shape (k,)): how often what is predicted came, of how many times.
+    `ridge`: the loss, summed over visits, has half of it times the sum of squares added.
     """
     penalty = np.full(rows.shape[1], ridge)
     penalty[0] = 0.0

@@ -32,14 +32,10 @@ MAX_INDUCTION = 20_000_000
 class Rows(NamedTuple):
     """Moments of all recordings that are alike; arrays of shape (k,), `scores` (k, scores).
 
-    Attributes
-    ----------
-    recording, state, automaton : ndarray of int64
-        Where they are. Recordings of one group count as one recording.
-    visits, followed : ndarray of float64
-        How many they are, and how many of them a violation followed.
-    scores : ndarray of float64
-        Logits; NaN where unknown.
+    `recording`, `state`, `automaton`: where they are. Recordings of one group count as one
+        recording.
+    `visits`, `followed`: how many they are, and how many of them a violation followed.
+    `scores`: logits; NaN where unknown.
     """
 
     recording: Counts
@@ -54,14 +50,9 @@ class Rows(NamedTuple):
 class Problem:
     """A property, and what each recording gave.
 
-    Attributes
-    ----------
-    model : CountModel
-        All counts.
-    question : RiskQuery
-        Automaton, letter classes of the states, horizon.
-    judged : PropertyKey
-        Which outcomes are the property's.
+    `model`: all counts.
+    `question`: automaton, letter classes of the states, horizon.
+    `judged`: which outcomes are the property's.
     """
 
     model: CountModel
@@ -212,10 +203,8 @@ def _sums(cells: Counts, weights: Floats, size: int) -> Floats:
 class Sample:
     """What some recordings give together.
 
-    Attributes
-    ----------
-    visits, followed : ndarray of float64, shape (n, m)
-        Moments in each product state whose outcome is known, and those a violation followed.
+    `visits`, `followed` (shape (n, m)): moments in each product state whose outcome is known, and
+        those a violation followed.
     """
 
     problem: Problem

@@ -25,14 +25,10 @@ TINY = 1e-300
 class Tally(NamedTuple):
     """What recordings tell of each cell; arrays of shape (cells,).
 
-    Attributes
-    ----------
-    recordings : ndarray
-        Recordings with a moment there.
-    visits, followed : ndarray
-        Moments, and those that a violation followed.
-    visits_squared, followed_squared, product : ndarray
-        Sums over recordings of the squares of both, and of their product.
+    `recordings`: recordings with a moment there.
+    `visits`, `followed`: moments, and those that a violation followed.
+    `visits_squared`, `followed_squared`, `product`: sums over recordings of the squares of both,
+        and of their product.
     """
 
     recordings: Floats
@@ -64,11 +60,8 @@ def tally(
 def shapes(tally: Tally, followed: float) -> tuple[Floats, Floats]:
     """Return the beta distribution of each share, shape (cells,) each, with one recording more.
 
-    Parameters
-    ----------
-    followed : float
-        How much of the added recording a violation follows: 1, 0, or 0.5 for half a recording
-        either way.
+    `followed`: how much of the added recording a violation follows: 1, 0, or 0.5 for half a
+        recording either way.
     """
     added = tally.visits_squared / np.maximum(tally.visits, 1.0)
     total = np.maximum(tally.visits + added, 1.0)

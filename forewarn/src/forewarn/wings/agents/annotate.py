@@ -46,14 +46,9 @@ ROLES = get_args(Role)
 class Run:
     """One run while it is recorded; `Trace.run` makes it.
 
-    Attributes
-    ----------
-    name : str
-        What the lines say under ``run``.
-    goals, labels : dict
-        Variables that stay the same all through it, and what came of it.
-    progress : Progress
-        What is known of its calls.
+    `name`: what the lines say under ``run``.
+    `goals`, `labels`: variables that stay the same all through it, and what came of it.
+    `progress`: what is known of its calls.
     """
 
     def __init__(self, name: str, task: str, goals: Mapping[str, Any]) -> None:
@@ -70,10 +65,7 @@ class Run:
 class Trace:
     """A file of JSON lines to which runs are appended.
 
-    Parameters
-    ----------
-    path : Path or str
-        The file; what it holds already stays.
+    `path`: the file; what it holds already stays.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -96,17 +88,10 @@ class Trace:
     ) -> Reads | Callable[[Reads], Reads]:
         """Mark a function without arguments: its value is a variable of every step.
 
-        Parameters
-        ----------
-        name : str, optional
-            Name of the variable; that of the function if left out.
-        role : str
-            ``state``, ``checkpoint`` (a flag of the workflow), ``goal`` or ``ignored``.
+        `name`: name of the variable; that of the function if left out.
+        `role`: ``state``, ``checkpoint`` (a flag of the workflow), ``goal`` or ``ignored``.
 
-        Raises
-        ------
-        RecordingError
-            If the name is taken, or no role is of that name.
+        Raises RecordingError if the name is taken, or no role is of that name.
         """
 
         def mark(function: Reads) -> Reads:
@@ -163,19 +148,12 @@ class Trace:
     def run(self, name: str, task: str = "", **goals: Any) -> Iterator[Run]:
         """Record a run.
 
-        Parameters
-        ----------
-        name : str
-            What tells it from others.
-        task : str
-            What the agent is asked to do.
-        **goals : Any
-            Goal variables: they stay the same all through the run.
+        `name`: what tells it from others.
+        `task`: what the agent is asked to do.
+        `**goals`: goal variables: they stay the same all through the run.
 
-        Raises
-        ------
-        RecordingError
-            If a run goes on already, or a value is of no type that a trace can hold.
+        Raises RecordingError if a run goes on already, or a value is of no type that a trace can
+        hold.
         """
         for goal in goals:
             self._check_name(goal)

@@ -46,14 +46,9 @@ class WrongRunError(ValueError):
 class Call(NamedTuple):
     """A call of a tool, and its result.
 
-    Attributes
-    ----------
-    arguments : tuple of (str, str)
-        Names and texts of the arguments: see `arguments_of`.
-    args : str
-        The arguments as a JSON object: numbers stay numbers.
-    user_message : str
-        What the user said before it, where the run is a chat.
+    `arguments` (tuple of (str, str)): names and texts of the arguments: see `arguments_of`.
+    `args`: the arguments as a JSON object: numbers stay numbers.
+    `user_message`: what the user said before it, where the run is a chat.
     """
 
     action: str
@@ -76,16 +71,10 @@ class Call(NamedTuple):
     ) -> Call:
         """Return a call with its arguments as they were given; a text may be JSON.
 
-        Parameters
-        ----------
-        strict : bool
-            Refuse a text that begins as JSON, and in which another reader may find something else:
-            a key comes twice, or it is cut short.
+        `strict`: refuse a text that begins as JSON, and in which another reader may find something
+            else: a key comes twice, or it is cut short.
 
-        Raises
-        ------
-        ValueError
-            If it is refused.
+        Raises ValueError if it is refused.
         """
         read = _read(given, strict) if isinstance(given, str) else given
         return cls(action, _named(read), observation, failed, user_message, json_of_arguments(read))

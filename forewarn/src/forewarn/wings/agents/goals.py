@@ -46,21 +46,12 @@ def refuses(judgement: Judgement) -> bool:
 def judge_goal(watch: LiveSession, tick: int, topic: str, payload: bytes) -> Judgement:
     """Say what the rules have against a goal that would arrive at a tick, and remember nothing.
 
-    Parameters
-    ----------
-    watch : LiveSession
-        The session, before the tick.
-    tick : int
-        The next tick.
-    topic : str
-        The goal's topic, `GuardSpec.topic`.
-    payload : bytes
-        The goal, serialized.
+    `watch`: the session, before the tick.
+    `tick`: the next tick.
+    `topic`: the goal's topic, `GuardSpec.topic`.
+    `payload`: the goal, serialized.
 
-    Raises
-    ------
-    DecodeError
-        If the goal is too large, or cannot be read.
+    Raises DecodeError if the goal is too large, or cannot be read.
     """
     if len(payload) > LARGEST:
         raise DecodeError(f"a goal of {len(payload)} bytes (accepted: up to {LARGEST})")

@@ -45,14 +45,9 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 class RuleState(NamedTuple):
     """Where a run stands between two calls.
 
-    Attributes
-    ----------
-    progress : Progress
-        What is known of it.
-    memory : Memory
-        What is remembered.
-    owed : tuple of str
-        Properties that the next step breaks, whatever it is: the last call's doing, no other's.
+    `progress`: what is known of it.
+    `memory`: what is remembered.
+    `owed`: properties that the next step breaks, whatever it is: the last call's doing, no other's.
     """
 
     progress: Progress
@@ -70,36 +65,21 @@ class Objection(NamedTuple):
 class Judgement(NamedTuple):
     """What the rules say of a proposed call.
 
-    Attributes
-    ----------
-    action : str
-        What is asked for, of `config.actions`.
-    active : bool
-        It is to be done; False in `mode: observe`.
-    property : str
-        The property that decided; empty if none did.
-    properties : tuple of str
-        All that have something against the call.
-    certain : bool
-        The call breaks a rule for certain, whatever it returns.
-    unknown : tuple of str
-        Why it is not known of some rules whether the call breaks them; `on_unknown` of their
+    `action`: what is asked for, of `config.actions`.
+    `active`: it is to be done; False in `mode: observe`.
+    `property`: the property that decided; empty if none did.
+    `properties`: all that have something against the call.
+    `certain`: the call breaks a rule for certain, whatever it returns.
+    `unknown`: why it is not known of some rules whether the call breaks them; `on_unknown` of their
         properties says what becomes of it.
-    risk : float
-        Figure of the property that decided; NaN where there is none.
-    reason : str
-        Why, in one sentence.
-    evidence : tuple of str
-        What that rests on.
-    recommendation : str
-        The call that was safest in this state, as far as was seen: the monitor file's `shield`.
-        Empty if there is none, or nothing is against the proposed call.
-    rows : tuple of RiskRow
-        What is published about the step.
-    values : mapping
-        The signals of the step.
-    after : RuleState
-        Where the run stands if the call is made.
+    `risk`: figure of the property that decided; NaN where there is none.
+    `reason`: why, in one sentence.
+    `evidence`: what that rests on.
+    `recommendation`: the call that was safest in this state, as far as was seen: the monitor file's
+        `shield`. Empty if there is none, or nothing is against the proposed call.
+    `rows`: what is published about the step.
+    `values`: the signals of the step.
+    `after`: where the run stands if the call is made.
     """
 
     action: str
@@ -121,10 +101,7 @@ class Judgement(NamedTuple):
 class Judge:
     """Judges proposed calls by a monitor file; remembers nothing itself, and may be shared.
 
-    Attributes
-    ----------
-    monitor : Monitor
-        The compiled monitor file with its tables.
+    `monitor`: the compiled monitor file with its tables.
     """
 
     monitor: Monitor
@@ -133,12 +110,8 @@ class Judge:
     def of(cls, compiled: CompiledSpec, model: CountModel | None) -> Judge:
         """Return the judge of a monitor file.
 
-        Raises
-        ------
-        ConfigError
-            If the file is not for agents: another clock, topics, actions of vehicles.
-        ModelError
-            If the model belongs to another monitor file.
+        Raises ConfigError if the file is not for agents: another clock, topics, actions of
+        vehicles; ModelError if the model belongs to another monitor file.
         """
         errors = list(_misfits(compiled.spec))
         if errors:
@@ -185,18 +158,10 @@ class Judge:
     ) -> Judgement:
         """Say what the rules have against a call of a run, and where it leads.
 
-        Parameters
-        ----------
-        standing : RuleState
-            Where the run stands.
-        run : str
-            Its name.
-        call : Call
-            The call.
-        context : mapping
-            Values of other signals that the monitor file names.
-        imposed : bool
-            The call is an intervention, and no idea of the agent's: the signal `intervened`.
+        `standing`: where the run stands.
+        `run`: its name.
+        `context`: values of other signals that the monitor file names.
+        `imposed`: the call is an intervention, and no idea of the agent's: the signal `intervened`.
         """
         signals = standing.progress.proposing(run, call)
         values = {**context, **signals, INTERVENED: imposed}
@@ -232,10 +197,7 @@ class Judge:
     def load(self, data: Mapping[str, Any]) -> RuleState:
         """Return what `dump` was given.
 
-        Raises
-        ------
-        RecordingError
-            If the data belong to another monitor file, or make no sense.
+        Raises RecordingError if the data belong to another monitor file, or make no sense.
         """
         try:
             if data["key"] != self.key:
@@ -259,10 +221,7 @@ class Judge:
     def load_memory(self, progress: Progress, data: Sequence[Any]) -> RuleState:
         """Return where a run stands, from what is known and from what `dump_memory` gave.
 
-        Raises
-        ------
-        RecordingError
-            If the data make no sense.
+        Raises RecordingError if the data make no sense.
         """
         try:
             (tick, first, seen, past), properties, violations, (episodes, asking), owed = data
@@ -302,10 +261,8 @@ class Judge:
     ) -> Judgement:
         """Return what speaks against a moment: what is asked for then, and what is broken.
 
-        Parameters
-        ----------
-        broken, unknown : mapping of str to str
-            Properties that are violated for certain, and those that may be, with the reason.
+        `broken`, `unknown`: properties that are violated for certain, and those that may be, with
+            the reason.
         """
         request, rows = evaluated.result.request, evaluated.result.rows
         active = self.monitor.spec.mode == "act"

@@ -29,25 +29,17 @@ def unheard(text: str) -> None:
 class Progress(NamedTuple):
     """What is known of a run before its next call.
 
-    Attributes
-    ----------
-    step : int
-        Number of the next step, from 0.
-    task : str or None
-        What the agent was asked to do; None where it is too long.
-    calls : tuple of str
-        Names of the calls so far.
-    inputs : tuple of (tuple of (str or None), or None)
-        Texts of the arguments of each of these calls. A text that is too long is None, and so are
-        the oldest where they are too long together.
-    outputs : tuple of (str or None)
-        Texts of the results so far, in the same way.
-    errors : int
-        How many calls failed so far.
-    failed : bool
-        The last call that was answered failed.
-    past_args : tuple of (str or None)
-        The arguments of each of these calls by name, as JSON; forgotten like `inputs`.
+    `step`: number of the next step, from 0.
+    `task`: what the agent was asked to do; None where it is too long.
+    `calls`: names of the calls so far.
+    `inputs` (tuple of (tuple of (str or None), or None)): texts of the arguments of each of these
+        calls. A text that is too long is None, and so are the oldest where they are too long
+        together.
+    `outputs` (tuple of (str or None)): texts of the results so far, in the same way.
+    `errors`: how many calls failed so far.
+    `failed`: the last call that was answered failed.
+    `past_args` (tuple of (str or None)): the arguments of each of these calls by name, as JSON;
+        forgotten like `inputs`.
     """
 
     step: int = 0
@@ -99,12 +91,8 @@ class Progress(NamedTuple):
     ) -> Progress:
         """Return what is known once a call is made, and its result is not known yet.
 
-        Parameters
-        ----------
-        arguments : sequence of str, or None
-            As the signal `arguments` had them before the call; None if that is forgotten.
-        args : str or None
-            As the signal `args` had them.
+        `arguments`: as the signal `arguments` had them before the call; None if that is forgotten.
+        `args`: as the signal `args` had them.
         """
         given = None if arguments is None else tuple(arguments)
         inputs: list[tuple[str | None, ...] | None] = [*self.inputs, given]
@@ -119,16 +107,10 @@ class Progress(NamedTuple):
     ) -> Progress:
         """Return what is known once a call has been answered.
 
-        Parameters
-        ----------
-        text : str
-            The result.
-        failed : bool
-            Whether the call failed.
-        note : callable
-            Called with what was left out.
-        call : int, optional
-            Number of the call, from 0; by default the one after the last that was answered.
+        `text`: the result.
+        `failed`: whether the call failed.
+        `note`: called with what was left out.
+        `call`: number of the call, from 0; by default the one after the last that was answered.
             Calls before it that have no answer yet have an empty output.
         """
         at = len(self.outputs) if call is None else call

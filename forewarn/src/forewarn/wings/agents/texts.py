@@ -49,13 +49,9 @@ _reader = json.JSONDecoder(
 def text_of(value: object, most: int | None = None) -> str:
     """Return the texts in a value, one a line; of many, the beginning.
 
-    Parameters
-    ----------
-    value : object
-        What a tool returned or a user said: a text, an object, a list, content blocks, JSON text,
-        or any Python object. Keys are texts, too. None is no text.
-    most : int, optional
-        The result is cut after one character more than this.
+    `value`: what a tool returned or a user said: a text, an object, a list, content blocks, JSON
+        text, or any Python object. Keys are texts, too. None is no text.
+    `most`: the result is cut after one character more than this.
     """
     found, length = [], 0
     for text in leaves(value):
@@ -83,12 +79,8 @@ def leaves(value: object, *, keys: bool = True) -> Iterator[str]:
     A text that is JSON is what it stands for. In any other text, lines with escapes such as
     ``\n`` or ``\u0041`` are read as they stand and without the escapes.
 
-    Parameters
-    ----------
-    value : object
-        See `text_of`.
-    keys : bool
-        Whether keys of objects are texts.
+    `value`: see `text_of`.
+    `keys`: whether keys of objects are texts.
     """
     # By hand, since values may be nested more deeply than functions can be called.
     waiting: list[tuple[object, Iterator[Any]]] = [(None, iter((value,)))]

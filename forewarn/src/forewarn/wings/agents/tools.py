@@ -26,10 +26,7 @@ def read_tools(path: Path) -> Schemas:
     The file is a list of tools, or an object with a list ``tools``, as MCP, OpenAI and Anthropic
     write them.
 
-    Raises
-    ------
-    InputError
-        If it is something else.
+    Raises InputError if it is something else.
     """
     try:
         with open_plain(path) as file:

@@ -20,10 +20,7 @@ EARLIER = "what came before is not known"
 def possibly_broken(monitor: Monitor, verdict: Verdict, *, gap: bool) -> dict[str, str]:
     """Return the properties that a moment may violate, with the reason.
 
-    Parameters
-    ----------
-    gap : bool
-        Moments before this one were missed. What only they may have violated is left out.
+    `gap`: moments before this one were missed. What only they may have violated is left out.
     """
     found = {}
     for compiled, prop in zip(monitor.properties, verdict.properties, strict=True):

@@ -35,12 +35,8 @@ _LEAST_SPREAD = 1e-9  # runs that are all alike: the least deviation counts
 class Checkpoint(NamedTuple):
     """Likelihoods of past runs of at least `steps` transitions, cut to so many.
 
-    Attributes
-    ----------
-    runs : int
-        How many they were, two or more.
-    mean, deviation : float
-        Of their log-likelihoods; the deviation of a sample (``n - 1``).
+    `runs`: how many they were, two or more.
+    `mean`, `deviation`: of their log-likelihoods; the deviation of a sample (``n - 1``).
     """
 
     steps: int
@@ -57,15 +53,11 @@ class Checkpoint(NamedTuple):
 class Finding(NamedTuple):
     """What a rule says of one run.
 
-    Attributes
-    ----------
-    p_value : float or None
-        Of the conformal rules: at most alpha for a share of at most alpha of normal runs.
-    value, limit : float
-        What was compared: a surprise or deviation that is above the limit, or a likelihood below.
-    since : int or None
-        Index of the transition with which a live monitor would have known; None if only the end
-        of the run showed it, or nothing did.
+    `p_value`: of the conformal rules: at most alpha for a share of at most alpha of normal runs.
+    `value`, `limit`: what was compared: a surprise or deviation that is above the limit, or a
+        likelihood below.
+    `since`: index of the transition with which a live monitor would have known; None if only the
+        end of the run showed it, or nothing did.
     """
 
     anomalous: bool
@@ -79,34 +71,21 @@ class Finding(NamedTuple):
 class Calibration:
     """What normal runs look like to a model.
 
-    Attributes
-    ----------
-    model : str
-        Digest of the predictor (`Predictor.digest`).
-    abstraction : str
-        Digest of the abstraction.
-    period : int
-        Transitions from one checkpoint to the next.
-    alpha : float
-        Share of false alarms, at most a half.
-    recordings : tuple of str
-        Digests of the recordings.
-    greatest : tuple of float
-        Greatest surprise of each run, rising.
-    likelihoods : tuple of float
-        Log-likelihood of each run, rising.
-    checkpoints : tuple of Checkpoint
-        Over all runs.
-    reference : tuple of Checkpoint
-        Over every other run, the first one among them.
-    deviations : tuple of float
-        How far each of the remaining runs fell below `reference` (`deviation`), rising.
-    steps : tuple of (surprise, weight)
-        Every surprise that occurred, rising; each run weighs 1, whatever its length.
-    reference_steps : tuple of (surprise, weight)
-        Those of every other run, the first one among them.
-    sums : tuple of float
-        The greatest sum of evidence that each of the remaining runs reached (`cusum`), rising.
+    `model`: digest of the predictor (`Predictor.digest`).
+    `abstraction`: digest of the abstraction.
+    `period`: transitions from one checkpoint to the next.
+    `alpha`: share of false alarms, at most a half.
+    `recordings`: digests of the recordings.
+    `greatest`: greatest surprise of each run, rising.
+    `likelihoods`: log-likelihood of each run, rising.
+    `checkpoints`: over all runs.
+    `reference`: over every other run, the first one among them.
+    `deviations`: how far each of the remaining runs fell below `reference` (`deviation`), rising.
+    `steps` (tuple of (surprise, weight)): every surprise that occurred, rising; each run weighs 1,
+        whatever its length.
+    `reference_steps` (tuple of (surprise, weight)): those of every other run, the first one among
+        them.
+    `sums`: the greatest sum of evidence that each of the remaining runs reached (`cusum`), rising.
     """
 
     model: str
@@ -194,16 +173,10 @@ class Calibration:
     ) -> tuple[float, float]:
         """Return the next value of `path`, and the sum of evidence, from those before it.
 
-        Parameters
-        ----------
-        value : float
-            The value before; NaN at the first transition.
-        level : float
-            The sum before, 0 at the first; it stays so unless the rule adds evidence up.
-        transitions : int
-            Number of this transition, from 1.
-        surprise, likelihood : float
-            Of this transition, and of all so far.
+        `value`: the value before; NaN at the first transition.
+        `level`: the sum before, 0 at the first; it stays so unless the rule adds evidence up.
+        `transitions`: number of this transition, from 1.
+        `surprise`, `likelihood`: of this transition, and of all so far.
         """
         if self.test == "cusum":
             p_value = float(self._reference_steps.p_values([surprise])[0])
@@ -240,10 +213,7 @@ class Calibration:
 def find_checkpoints(runs: Sequence[Sequence[float]], period: int) -> tuple[Checkpoint, ...]:
     """Return mean and deviation of prefix likelihoods (TriCEGAR, appendix C).
 
-    Parameters
-    ----------
-    runs : sequence of sequences of float
-        Surprises of each run.
+    `runs`: surprises of each run.
     """
     totals = [-np.cumsum(run) for run in runs]
     found = []
@@ -297,16 +267,10 @@ def calibrate(
 ) -> Calibration:
     """Learn from normal runs what is anomalous.
 
-    Parameters
-    ----------
-    runs : sequence of sequences of float
-        Surprises of each run; runs without a transition are left out. The model must not have been
-        learned from them: its own runs surprise a model less than new ones do.
+    `runs`: surprises of each run; runs without a transition are left out. The model must not have
+        been learned from them: its own runs surprise a model less than new ones do.
 
-    Raises
-    ------
-    RecordingError
-        If they are too few, or too short for checkpoints.
+    Raises RecordingError if they are too few, or too short for checkpoints.
     """
     runs = [run for run in runs if len(run)]
     reference, reference_steps = find_checkpoints(runs[::2], period), _weighted(runs[::2])

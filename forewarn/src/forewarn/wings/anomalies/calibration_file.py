@@ -34,15 +34,9 @@ def dump_calibration(calibration: Calibration) -> str:
 def load_calibration(path: Path, model: str, abstraction: str) -> Calibration:
     """Read a calibration.
 
-    Parameters
-    ----------
-    model, abstraction : str
-        Digests of the predictor and the abstraction that it has to belong to.
+    `model`, `abstraction`: digests of the predictor and the abstraction that it has to belong to.
 
-    Raises
-    ------
-    ModelError
-        If the file cannot be read, is no calibration, or was made for another model.
+    Raises ModelError if the file cannot be read, is no calibration, or was made for another model.
     """
     try:
         content = read_json(path)

@@ -34,18 +34,11 @@ WHOLE = "signals"
 class DistanceDetector(LiveRuns):
     """Judges runs by the distance of their moments from normal ones.
 
-    Attributes
-    ----------
-    normal : NormalMoments
-        Of the model that was loaded first; it stays when others are loaded.
-    alpha : float
-        Promised share of false alarms.
-    slots : tuple of int
-        Where the values of its signals are among those of a moment.
-    vocabulary : StateSpace
-        Names the states.
-    longest : int or None
-        Moments after which another run begins; None is never.
+    `normal`: of the model that was loaded first; it stays when others are loaded.
+    `alpha`: promised share of false alarms.
+    `slots`: where the values of its signals are among those of a moment.
+    `vocabulary`: names the states.
+    `longest`: moments after which another run begins; None is never.
     """
 
     normal: NormalMoments

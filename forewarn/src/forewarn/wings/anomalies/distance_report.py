@@ -42,16 +42,10 @@ COLUMNS = (">time", "state", ">distance", ">p", "farthest from normal", "judged 
 class DistantRun(NamedTuple):
     """A run, with the verdict at each of its moments.
 
-    Attributes
-    ----------
-    name : str
-        The recording, and the number of the run if it is not the first there.
-    times : list of float
-        Of the moments, in seconds or steps from the beginning of the recording.
-    rows : list of AnomalyRow
-        The verdicts at them.
-    watched : WatchedRun
-        The run as a whole.
+    `name`: the recording, and the number of the run if it is not the first there.
+    `times`: of the moments, in seconds or steps from the beginning of the recording.
+    `rows`: the verdicts at them.
+    `watched`: the run as a whole.
     """
 
     name: str

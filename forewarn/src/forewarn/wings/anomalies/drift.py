@@ -17,14 +17,9 @@ _EXPONENTS = (np.arange(200) + 0.5) / 200
 class Drift(NamedTuple):
     """What the order of runs says.
 
-    Attributes
-    ----------
-    evidence : float
-        The greatest natural logarithm that the martingale reached.
-    limit : float
-        From here on drift is reported, ``log(1 / alpha)``.
-    since : int or None
-        Number of the run at which the limit was reached first, from 0; None without drift.
+    `evidence`: the greatest natural logarithm that the martingale reached.
+    `limit`: from here on drift is reported, ``log(1 / alpha)``.
+    `since`: number of the run at which the limit was reached first, from 0; None without drift.
     """
 
     evidence: float
@@ -39,10 +34,7 @@ def sequential_p(past: Sequence[float], scores: Sequence[float], seed: int = 0) 
     uniform on (0, 1) (Vovk, Gammerman and Shafer, 2005, theorem 8.1), which p-values against one
     fixed set are not.
 
-    Parameters
-    ----------
-    past : sequence of float, shape (m,)
-        Scores of the runs before the first one.
+    `past` (shape (m,)): scores of the runs before the first one.
     """
     chance = np.random.default_rng(seed).random(len(scores))
     every = np.asarray([*past, *scores], dtype=np.float64)

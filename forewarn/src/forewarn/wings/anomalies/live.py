@@ -36,26 +36,15 @@ if TYPE_CHECKING:
 class RunState(NamedTuple):
     """What is remembered of the present run.
 
-    Attributes
-    ----------
-    walk : Walk
-        Where it stands.
-    number : int
-        Runs before it.
-    begun : int
-        Its first tick.
-    transitions : int
-        How many were judged.
-    likelihood : float
-        Sum of the logarithms of their probabilities.
-    value : float
-        What is compared with the limit: it never falls during a run.
-    since : int
-        Tick with which the run became anomalous; -1 if it is not.
-    worst : SurprisingStep
-        The first of the most surprising transitions.
-    level : float
-        The sum of evidence, where the rule adds it up.
+    `walk`: where it stands.
+    `number`: runs before it.
+    `begun`: its first tick.
+    `transitions`: how many were judged.
+    `likelihood`: sum of the logarithms of their probabilities.
+    `value`: what is compared with the limit: it never falls during a run.
+    `since`: tick with which the run became anomalous; -1 if it is not.
+    `worst`: the first of the most surprising transitions.
+    `level`: the sum of evidence, where the rule adds it up.
     """
 
     walk: Walk
@@ -76,16 +65,11 @@ class RunState(NamedTuple):
 class Basis(NamedTuple):
     """What a run is compared with, and how that comes out.
 
-    Attributes
-    ----------
-    limit : float
-        Above it the run is anomalous.
-    p_value, alpha : float
-        The run's p-value, and the promised share of false alarms; NaN where nothing is promised.
-    test, statistic : str
-        How it is compared, and by which figure.
-    runs : int
-        Normal runs that it is compared with.
+    `limit`: above it the run is anomalous.
+    `p_value`, `alpha`: the run's p-value, and the promised share of false alarms; NaN where nothing
+        is promised.
+    `test`, `statistic`: how it is compared, and by which figure.
+    `runs`: normal runs that it is compared with.
     """
 
     limit: float
@@ -99,10 +83,7 @@ class Basis(NamedTuple):
 class LiveRuns(ABC):
     """Judges runs while they last.
 
-    Attributes
-    ----------
-    longest : int or None
-        Moments after which another run begins; None is never.
+    `longest`: moments after which another run begins; None is never.
     """
 
     longest: int | None
@@ -225,14 +206,10 @@ class LiveRuns(ABC):
 class Detector(LiveRuns):
     """Judges runs by the surprise of their transitions.
 
-    Attributes
-    ----------
-    predictor : Predictor
-        Of the model that normal runs were calibrated with; it stays when others are loaded.
-    calibration : Calibration
-        What normal runs look like.
-    longest : int or None
-        Moments after which another run begins; None is never.
+    `predictor`: of the model that normal runs were calibrated with; it stays when others are
+        loaded.
+    `calibration`: what normal runs look like.
+    `longest`: moments after which another run begins; None is never.
     """
 
     predictor: Predictor

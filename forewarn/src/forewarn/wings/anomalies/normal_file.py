@@ -38,10 +38,7 @@ def dump_normal(found: Sequence[NormalMoments]) -> list[dict[str, Any]]:
 def parse_normal(readers: Sequence[Reader]) -> tuple[NormalMoments, ...]:
     """Return what the JSON of a model file holds.
 
-    Raises
-    ------
-    ModelError
-        Naming key path, value and what is accepted.
+    Raises ModelError naming key path, value and what is accepted.
     """
     return tuple(map(read_normal, readers))
 

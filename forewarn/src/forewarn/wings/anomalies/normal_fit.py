@@ -33,12 +33,8 @@ NO_NUMBER = "is no number"
 class NormalRun:
     """The signals of a recording while it is judged.
 
-    Attributes
-    ----------
-    values : ndarray of float64, shape (moments, signals)
-        NaN where unknown.
-    others : frozenset of str
-        Signals that were something else than a number.
+    `values` (shape (moments, signals)): NaN where unknown.
+    `others`: signals that were something else than a number.
     """
 
     digest: str
@@ -58,10 +54,7 @@ def learn_normal(
 ) -> NormalMoments:
     """Learn what is normal from the recordings whose digests are `normal`.
 
-    Raises
-    ------
-    RecordingError
-        If they are too few, or no signal can be compared.
+    Raises RecordingError if they are too few, or no signal can be compared.
     """
     work = (compiled, grouping_of(compiled.spec), allow_missing)
     runs: dict[str, NormalRun] = {}

@@ -45,14 +45,11 @@ _LARGEST = 1e100  # squares of larger numbers have no sum
 class Nearest(NamedTuple):
     """How far a moment is from normal ones.
 
-    Attributes
-    ----------
-    distance : float
-        In standard deviations of the signals; NaN if no signal is known.
-    shares : tuple of (str, float)
-        Share of each known signal in the square of the distance, the greatest first.
-    unknown : tuple of str
-        Signals that are not known; without them the distance is at most as great as it would be.
+    `distance`: in standard deviations of the signals; NaN if no signal is known.
+    `shares` (tuple of (str, float)): share of each known signal in the square of the distance, the
+        greatest first.
+    `unknown`: signals that are not known; without them the distance is at most as great as it would
+        be.
     """
 
     distance: float
@@ -64,22 +61,15 @@ class Nearest(NamedTuple):
 class NormalMoments:
     """Moments of normal runs, and how far such runs are from each other.
 
-    Attributes
-    ----------
-    signals : tuple of str
-        What is compared.
-    centre, scale : ndarray of float64, shape (signals,)
-        Mean and standard deviation of each signal over the runs that standardise.
-    moments : ndarray of float64, shape (moments, signals)
-        Standardised moments of all runs.
-    greatest : tuple of float
-        Greatest distance of each run that calibrates from the moments of all others, rising.
-    longest : int
-        Moments of the longest run that calibrates.
-    recordings : tuple of str
-        Digests of the recordings.
-    left_out : mapping of str to str
-        Signals that are not compared, and why.
+    `signals`: what is compared.
+    `centre`, `scale` (shape (signals,)): mean and standard deviation of each signal over the runs
+        that standardise.
+    `moments` (shape (moments, signals)): standardised moments of all runs.
+    `greatest`: greatest distance of each run that calibrates from the moments of all others,
+        rising.
+    `longest`: moments of the longest run that calibrates.
+    `recordings`: digests of the recordings.
+    `left_out`: signals that are not compared, and why.
     """
 
     signals: tuple[str, ...]
@@ -121,10 +111,7 @@ class NormalMoments:
     def limit(self, alpha: float) -> float:
         """Return the distance above which at most the share alpha of new normal runs gets.
 
-        Raises
-        ------
-        ModelError
-            If the runs are too few for that share.
+        Raises ModelError if the runs are too few for that share.
         """
         runs = len(self.greatest)
         allowed = sum(k / (runs + 1) <= alpha for k in range(1, runs + 1))
@@ -168,17 +155,10 @@ def standardised(values: Floats, centre: Floats, scale: Floats) -> Floats:
 def distances(moments: Floats, rows: Floats) -> Floats:
     """Return the distance of each row to the nearest of some moments over what is known of it.
 
-    Parameters
-    ----------
-    moments : ndarray of float64, shape (moments, signals)
-        Standardised, without NaN.
-    rows : ndarray of float64, shape (n, signals)
-        Standardised; NaN where unknown.
+    `moments` (shape (moments, signals)): standardised, without NaN.
+    `rows` (shape (n, signals)): standardised; NaN where unknown.
 
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        NaN where nothing is known.
+    Returns an array of shape (n,), NaN where nothing is known.
     """
     found = np.full(len(rows), np.nan)
     known = ~np.isnan(rows)
@@ -213,22 +193,12 @@ def fit_normal(
 ) -> NormalMoments:
     """Learn from normal runs what is normal.
 
-    Parameters
-    ----------
-    runs : sequence of ndarray of float64, shape (moments, signals)
-        Values of the signals in each run; NaN where unknown. Recordings that belong together are
-        one run. The promise is about runs like these.
-    names : sequence of str
-        The signals.
-    recordings : sequence of str
-        Digests of what the runs come from.
-    others : mapping of str to str, optional
-        Signals that cannot be compared, and why.
+    `runs` (shape (moments, signals)): values of the signals in each run; NaN where unknown.
+        Recordings that belong together are one run. The promise is about runs like these.
+    `recordings`: digests of what the runs come from.
+    `others`: signals that cannot be compared, and why.
 
-    Raises
-    ------
-    RecordingError
-        If the runs are too few, or no signal can be compared.
+    Raises RecordingError if the runs are too few, or no signal can be compared.
     """
     runs = [run for run in runs if not np.isnan(run).all()][:MOST_RUNS]
     if len(runs) < LEAST_RUNS:

@@ -29,11 +29,8 @@ if TYPE_CHECKING:
 def open_detector(compiled: CompiledSpec, model: CountModel | None) -> Detector | DistanceDetector:
     """Return what judges runs by the file that the section names, or by the model.
 
-    Raises
-    ------
-    InputError
-        If there is no model, it keeps no normal runs, the file cannot be read or belongs to
-        another model, or rule and alpha do not suit it.
+    Raises InputError if there is no model, it keeps no normal runs, the file cannot be read or
+    belongs to another model, or rule and alpha do not suit it.
     """
     section: AnomalySpec = compiled.spec.anomaly
     if model is None:

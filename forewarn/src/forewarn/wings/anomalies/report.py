@@ -45,14 +45,8 @@ class Mark(NamedTuple):
 class Surprise(NamedTuple):
     """What was found out about runs.
 
-    Attributes
-    ----------
-    judged : sequence of JudgedRun
-        The runs.
-    calibration : Calibration
-        What normal runs look like.
-    drift : Drift or None
-        Whether they become more surprising; None if they are too few to say.
+    `calibration`: what normal runs look like.
+    `drift`: whether they become more surprising; None if they are too few to say.
     """
 
     judged: Sequence[JudgedRun]

@@ -16,14 +16,9 @@ Floats = NDArray[np.float64]
 class StepShares(NamedTuple):
     """Surprises of the steps of normal runs.
 
-    Attributes
-    ----------
-    values : ndarray
-        Surprises that occurred, rising.
-    above : ndarray
-        Weight of those that are at least as great; of none at the end.
-    runs : int
-        How many runs they are from, each of weight 1.
+    `values`: surprises that occurred, rising.
+    `above`: weight of those that are at least as great; of none at the end.
+    `runs`: how many runs they are from, each of weight 1.
     """
 
     values: Floats
@@ -73,9 +68,6 @@ def conformal_p(past: Sequence[float], value: float) -> float:
     If the value is exchangeable with the n past ones, it is at most alpha with a probability of at
     most alpha, for every alpha (Vovk, Gammerman and Shafer, 2005, proposition 2.4).
 
-    Parameters
-    ----------
-    past : sequence of float, shape (n,)
-        Rising.
+    `past` (shape (n,)): rising.
     """
     return (1 + len(past) - bisect_left(past, value)) / (len(past) + 1)

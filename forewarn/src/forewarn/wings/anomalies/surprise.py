@@ -33,15 +33,10 @@ _NOTHING = Row({}, 0)
 class Surprise(NamedTuple):
     """Negative logarithms of predicted probabilities, in nats; always finite.
 
-    Attributes
-    ----------
-    choice : float
-        Of the action in the state, ``-log P(a | s)``; 0 where no action is known.
-    outcome : float
-        Of the state that followed, ``-log P(s' | s, a)``.
-    state : float
-        Of the same state wherever one comes from, ``-log P(s')``: how rare it is at large. A run
-        may get by likely steps to where no run stays.
+    `choice`: of the action in the state, ``-log P(a | s)``; 0 where no action is known.
+    `outcome`: of the state that followed, ``-log P(s' | s, a)``.
+    `state`: of the same state wherever one comes from, ``-log P(s')``: how rare it is at large. A
+        run may get by likely steps to where no run stays.
     """
 
     choice: float
@@ -58,12 +53,8 @@ class Surprise(NamedTuple):
 class Expected(NamedTuple):
     """What a model expected, and how probable that was.
 
-    Attributes
-    ----------
-    part : 'choice', 'outcome' or 'state'
-        Which part of the transition was the more surprising one.
-    likeliest : tuple of (name, probability)
-        Actions or states, the likeliest first.
+    `part`: which part of the transition was the more surprising one.
+    `likeliest` (tuple of (name, probability)): actions or states, the likeliest first.
     """
 
     part: What
@@ -80,16 +71,10 @@ class Predictor:
     state and action to the state, to states at large, to equal shares of all known states and
     one new one; of a choice, from the state to actions at large, to equal shares likewise.
 
-    Attributes
-    ----------
-    outcomes : dict
-        Counts of states that followed, by (state, action).
-    moves : dict
-        The same by state: the chain's counts.
-    choices : dict
-        Counts of actions by state, without those that Forewarn imposed.
-    digest : str
-        SHA-256 of all that determines the probabilities.
+    `outcomes`: counts of states that followed, by (state, action).
+    `moves`: the same by state: the chain's counts.
+    `choices`: counts of actions by state, without those that Forewarn imposed.
+    `digest`: SHA-256 of all that determines the probabilities.
     """
 
     model: CountModel
@@ -206,10 +191,7 @@ def _interpolated(rows: Iterable[Row], value: Hashable, known: int) -> float:
 def predictor_of(model: CountModel, statistic: What) -> Predictor:
     """Return the predictive probabilities of a model.
 
-    Raises
-    ------
-    ModelError
-        If choices are asked for, and the model counts no actions.
+    Raises ModelError if choices are asked for, and the model counts no actions.
     """
     outcomes: dict[tuple[int, str], Counter[Hashable]] = defaultdict(Counter)
     choices: dict[int, Counter[Hashable]] = defaultdict(Counter)

@@ -16,14 +16,9 @@ from forewarn.states.interface import Observed, is_terminal, terminal_code
 class Transition(NamedTuple):
     """A state, what was done in it, and the state that followed.
 
-    Attributes
-    ----------
-    tick : int
-        Moments from the first one of the recording to the one of `state`; live, its number.
-    state, following : int
-        State codes.
-    action : str or None
-        None if it is not known.
+    `tick`: moments from the first one of the recording to the one of `state`; live, its number.
+    `state`, `following`: state codes.
+    `action`: None if it is not known.
     """
 
     tick: int
@@ -35,18 +30,11 @@ class Transition(NamedTuple):
 class Walk(NamedTuple):
     """Where a recording, or a live session, stands after a moment.
 
-    Attributes
-    ----------
-    tick : int or None
-        The last moment; None before the first.
-    state : int or None
-        State code then, None if it was not known or an intervention shaped it.
-    action : str or None
-        What was done in it.
-    episode : int
-        Number of the episode, from 0.
-    over : bool
-        A terminal label has ended it.
+    `tick`: the last moment; None before the first.
+    `state`: state code then, None if it was not known or an intervention shaped it.
+    `action`: what was done in it.
+    `episode`: number of the episode, from 0.
+    `over`: a terminal label has ended it.
     """
 
     tick: int | None = None
@@ -90,10 +78,7 @@ def read_transitions(
 ) -> list[list[Transition]]:
     """Return the transitions of each episode of a recording, without episodes that have none.
 
-    Raises
-    ------
-    RecordingError
-        If the recording cannot be read or lacks a topic.
+    Raises RecordingError if the recording cannot be read or lacks a topic.
     """
     spec, abstraction = compiled.spec, compiled.abstraction
     episodes: dict[int, list[Transition]] = {}

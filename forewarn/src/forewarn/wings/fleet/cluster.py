@@ -30,12 +30,8 @@ PATIENCE = 30
 class Cluster:
     """Reads on the workers of a scheduler, such as ``tcp://scheduler:8786``.
 
-    Parameters
-    ----------
-    address : str
-        Where the scheduler listens.
-    left_out : callable, optional
-        Called with each recording that cannot be read, which is then left out.
+    `address`: where the scheduler listens.
+    `left_out`: called with each recording that cannot be read, which is then left out.
     """
 
     address: str

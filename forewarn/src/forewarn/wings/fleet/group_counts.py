@@ -25,16 +25,11 @@ Ints = NDArray[np.int64]
 class GroupTable:
     """Transitions of each recording, in the order of their digests.
 
-    Attributes
-    ----------
-    groups : tuple of str
-        Names of the groups, sorted: periods follow each other.
-    member : ndarray of int64, shape (r,)
-        The group of each recording.
-    row, column : ndarray of int64, shape (c,)
-        The state and the next state of each kind of transition: positions in a model.
-    counts : csr_matrix of int64, shape (r, c)
-        How often each recording has each.
+    `groups`: names of the groups, sorted: periods follow each other.
+    `member` (shape (r,)): the group of each recording.
+    `row`, `column` (shape (c,)): the state and the next state of each kind of transition: positions
+        in a model.
+    `counts` (shape (r, c)): how often each recording has each.
     """
 
     groups: tuple[str, ...]
@@ -64,10 +59,7 @@ class _Group:
 class GroupCounts:
     """Adds up recordings by group; memory grows by some bytes for each kind of transition of each.
 
-    Parameters
-    ----------
-    vocabulary : StateSpace
-        The states of the abstraction.
+    `vocabulary`: the states of the abstraction.
     """
 
     def __init__(self, vocabulary: StateSpace) -> None:

@@ -39,20 +39,13 @@ FIRST = 64
 class Moved(NamedTuple):
     """A state in which groups do not go on alike.
 
-    Attributes
-    ----------
-    state : int
-        Its index in the model.
-    p, q : float
-        The p-value, and the least false discovery rate at which the state is named.
-    recordings : int
-        How many recordings left it.
-    group : str
-        Where the greatest part of the difference comes from, and
-    to : int
-        the next state in which it shows.
-    share, elsewhere : float
-        How often the state is followed by it there, and in all other groups together.
+    `state`: its index in the model.
+    `p`, `q`: the p-value, and the least false discovery rate at which the state is named.
+    `recordings`: how many recordings left it.
+    `group`: where the greatest part of the difference comes from, and
+    `to`: the next state in which it shows.
+    `share`, `elsewhere`: how often the state is followed by it there, and in all other groups
+        together.
     """
 
     state: int
@@ -68,16 +61,10 @@ class Moved(NamedTuple):
 class Differences(NamedTuple):
     """What the comparison says.
 
-    Attributes
-    ----------
-    moved : tuple of Moved
-        The states in which groups differ, the surest first.
-    tested : int
-        States that could be compared.
-    untold : int
-        States that two groups know, with too few recordings to tell any difference.
-    level : float
-        False discovery rate.
+    `moved`: the states in which groups differ, the surest first.
+    `tested`: states that could be compared.
+    `untold`: states that two groups know, with too few recordings to tell any difference.
+    `level`: false discovery rate.
     """
 
     moved: tuple[Moved, ...]
@@ -146,14 +133,9 @@ def permutation_p(
 ) -> float:
     """Return the p-value of a difference between groups.
 
-    Parameters
-    ----------
-    counts : ndarray of float64, shape (r, k)
-        How often each recording went on in each way.
-    labels : ndarray of int64, shape (r,)
-        The group of each recording.
-    most : int
-        Permutations at most; fewer once `enough` of them differ as much as what was seen.
+    `counts` (shape (r, k)): how often each recording went on in each way.
+    `labels` (shape (r,)): the group of each recording.
+    `most`: permutations at most; fewer once `enough` of them differ as much as what was seen.
     """
     groups = np.unique(labels)
     seen = _ratio(counts, labels[None, :], groups)[0]

@@ -19,14 +19,9 @@ from forewarn.wings.fleet.prior import Strength, borrowing, choose_strength
 class GroupedModels:
     """The models of groups.
 
-    Attributes
-    ----------
-    models : mapping of str to CountModel
-        By name of the group, with what each borrows.
-    strength : Strength
-        How much they borrow.
-    differences : Differences
-        States in which groups do not go on alike.
+    `models`: by name of the group, with what each borrows.
+    `strength`: how much they borrow.
+    `differences`: states in which groups do not go on alike.
     """
 
     models: Mapping[str, CountModel]
@@ -44,17 +39,10 @@ def grouped_models(
 ) -> GroupedModels:
     """Return the models of groups.
 
-    Parameters
-    ----------
-    fleet : CountModel
-        The model of all recordings, and maybe of more.
-    level : float
-        The false discovery rate of differences.
+    `fleet`: the model of all recordings, and maybe of more.
+    `level`: the false discovery rate of differences.
 
-    Raises
-    ------
-    ModelError
-        If all recordings are of one group.
+    Raises ModelError if all recordings are of one group.
     """
     if len(counted.groups) < 2:
         raise ModelError(

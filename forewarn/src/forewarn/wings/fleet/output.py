@@ -29,10 +29,7 @@ _UNSAFE = re.compile(r"[^\w=+. -]")
 def group_file(model: Path, group: str) -> Path:
     """Return where the model of a group is written, beside that of all.
 
-    Raises
-    ------
-    InputError
-        If that of all is written to stdout.
+    Raises InputError if that of all is written to stdout.
     """
     if is_stdout(model):
         raise InputError(

@@ -47,14 +47,9 @@ def fleet_page(
 ) -> str:
     """Return the page.
 
-    Parameters
-    ----------
-    groups : sequence of GroupSummary
-        That of all recordings first.
-    incidents : sequence of (RunSummary, Incident)
-        The worst first.
-    clips : mapping
-        Files about an incident, relative to the page, by recording, property and moment.
+    `groups`: that of all recordings first.
+    `incidents` (sequence of (RunSummary, Incident)): the worst first.
+    `clips`: files about an incident, relative to the page, by recording, property and moment.
     """
     every = groups[0]
     file = monitor.spec.file.name if monitor.spec.file else "monitor"

@@ -24,16 +24,11 @@ Floats = NDArray[np.float64]
 class Strength(NamedTuple):
     """How much is borrowed.
 
-    Attributes
-    ----------
-    visits : float
-        Visits that a row of the others is worth at most.
-    loss, alone, together : float
-        Mean of ``-log P`` over transitions of recordings left out: at this strength, with nothing
-        borrowed, and where all that others have counts as if it were the group's own. Infinite
-        where a transition had no probability.
-    transitions : int
-        Over how many transitions the means are.
+    `visits`: visits that a row of the others is worth at most.
+    `loss`, `alone`, `together`: mean of ``-log P`` over transitions of recordings left out: at this
+        strength, with nothing borrowed, and where all that others have counts as if it were the
+        group's own. Infinite where a transition had no probability.
+    `transitions`: over how many transitions the means are.
     """
 
     visits: float
@@ -46,10 +41,7 @@ class Strength(NamedTuple):
 def choose_strength(table: GroupTable, fleet: CountModel) -> Strength:
     """Return how much groups borrow.
 
-    Parameters
-    ----------
-    fleet : CountModel
-        The model of all groups, and maybe of recordings of no group.
+    `fleet`: the model of all groups, and maybe of recordings of no group.
     """
     grid = strengths(float(fleet.visits.max(initial=0)))
     losses, number = held_out_losses(table, fleet, grid)

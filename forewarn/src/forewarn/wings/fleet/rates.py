@@ -15,16 +15,11 @@ CONFIDENCE = 0.95
 class Rate(NamedTuple):
     """Events in an hour.
 
-    Attributes
-    ----------
-    events : int
-        How many there were.
-    hours : float
-        Time in which they could have happened.
-    lower, upper : float
-        The interval of the rate; infinite where nothing was watched.
-    dispersion : float
-        How much more events vary between recordings than chance alone would let them; 1 or more.
+    `events`: how many there were.
+    `hours`: time in which they could have happened.
+    `lower`, `upper`: the interval of the rate; infinite where nothing was watched.
+    `dispersion`: how much more events vary between recordings than chance alone would let them; 1
+        or more.
     """
 
     events: int
@@ -46,10 +41,7 @@ def event_rate(events: Sequence[int], hours: Sequence[float]) -> Rate:
     as recordings are worth: both are divided by Pearson's dispersion (quasi-Poisson; McCullagh and
     Nelder 1989, 6.2), where it is above 1. Without events, or with one recording, it is 1.
 
-    Parameters
-    ----------
-    events, hours : sequence
-        Of each recording.
+    `events`, `hours`: of each recording.
     """
     counts, spent = np.asarray(events, dtype=np.float64), np.asarray(hours, dtype=np.float64)
     counts, spent = counts[spent > 0], spent[spent > 0]

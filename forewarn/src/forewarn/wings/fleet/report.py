@@ -44,16 +44,10 @@ AROUND = 10.0
 class FleetReport:
     """What a fleet's report is made with.
 
-    Attributes
-    ----------
-    compiled : CompiledSpec
-        The monitor file as the model has it.
-    page : Path
-        The file to write.
-    clips : Path or None
-        The folder for clips.
-    top : int
-        How many incidents are listed.
+    `compiled`: the monitor file as the model has it.
+    `page`: the file to write.
+    `clips`: the folder for clips.
+    `top`: how many incidents are listed.
     """
 
     monitor: Monitor
@@ -69,10 +63,7 @@ class FleetReport:
     def write(self, recordings: Sequence[Path], readers: Readers) -> None:
         """Read the recordings, and write clips and page.
 
-        Raises
-        ------
-        InputError
-            If a recording cannot be read or a file cannot be written.
+        Raises InputError if a recording cannot be read or a file cannot be written.
         """
         self._check()
         output = readers.output

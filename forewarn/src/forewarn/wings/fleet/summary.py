@@ -26,19 +26,11 @@ from forewarn.wings.fleet.rates import Rate, event_rate
 class Incident(NamedTuple):
     """A violation, or an alert that none followed.
 
-    Attributes
-    ----------
-    rule : str
-        The property.
-    at, begin, end : float
-        When it was, in seconds since the first tick: the violation or the start of the alert, and
-        from the start of the alert to the end.
-    violation : bool
-        Whether the rule was broken.
-    lead : float or None
-        Lead time of a violation that was foreseen.
-    peak : float
-        Greatest risk of an alert; NaN for a violation.
+    `at`, `begin`, `end`: when it was, in seconds since the first tick: the violation or the start
+        of the alert, and from the start of the alert to the end.
+    `violation`: whether the rule was broken.
+    `lead`: lead time of a violation that was foreseen.
+    `peak`: greatest risk of an alert; NaN for a violation.
     """
 
     rule: str
@@ -71,15 +63,11 @@ class Tally(NamedTuple):
 class RunSummary:
     """What is kept of a recording.
 
-    Attributes
-    ----------
-    tallies : tuple of Tally
-        One for each property.
-    ticks, unknown, out_of_model, covered : int
-        All ticks, those whose state is not fully known, those in states that the model has not
-        seen, and those in states with as many visits as they need.
-    incidents : tuple of Incident
-        The worst ones, the worst first.
+    `tallies`: one for each property.
+    `ticks`, `unknown`, `out_of_model`, `covered`: all ticks, those whose state is not fully known,
+        those in states that the model has not seen, and those in states with as many visits as they
+        need.
+    `incidents`: the worst ones, the worst first.
     """
 
     path: Path
@@ -97,12 +85,8 @@ class RunSummary:
 class Summing:
     """How recordings are summed up. It travels between processes.
 
-    Attributes
-    ----------
-    covered : frozenset of int
-        Codes of states with as many visits as they need.
-    top : int
-        How many incidents of a recording are kept at most.
+    `covered`: codes of states with as many visits as they need.
+    `top`: how many incidents of a recording are kept at most.
     """
 
     how: Replaying
@@ -170,14 +154,9 @@ def _incident(run: RecordedRun, monitor: Monitor, event: Alert | Violation) -> I
 class GroupSummary(NamedTuple):
     """What a group of recordings comes to.
 
-    Attributes
-    ----------
-    violations, near : mapping of str to Rate
-        By property.
-    hours : float
-        Length of the recordings.
-    unknown, out_of_model, covered : float
-        Shares of all ticks; see `RunSummary`.
+    `violations`, `near`: by property.
+    `hours`: length of the recordings.
+    `unknown`, `out_of_model`, `covered`: shares of all ticks; see `RunSummary`.
     """
 
     name: str

@@ -66,12 +66,9 @@ def boosted(
 ) -> Any:
     """Fit trees, in so many rounds.
 
-    Parameters
-    ----------
-    size : mapping
-        `LARGE` or `SMALL`.
-    constraints : sequence of int
-        For each feature 1 if the risk may only rise with it, -1 if it may only fall, else 0.
+    `size`: `LARGE` or `SMALL`.
+    `constraints`: for each feature 1 if the risk may only rise with it, -1 if it may only fall,
+        else 0.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -97,13 +94,9 @@ def lost(logits: NDArray[Any], y: Bools) -> Floats:
 def joined(models: Sequence[tuple[Any, NDArray[np.int64], int, float]], known: Bools) -> Ensemble:
     """Return the weighted sum of the first trees of models of scikit-learn as plain data.
 
-    Parameters
-    ----------
-    models : sequence of (model, ndarray of int64, int, float)
-        Each with the numbers of the features that it was fitted to, how many of its trees count,
-        and its weight.
-    known : ndarray of bool, shape (features,)
-        Which features were known in all rows.
+    `models` (sequence of (model, ndarray of int64, int, float)): each with the numbers of the
+        features that it was fitted to, how many of its trees count, and its weight.
+    `known` (shape (features,)): which features were known in all rows.
     """
     columns: dict[str, list[Any]] = {key: [] for key in _COLUMNS}
     roots: list[int] = []

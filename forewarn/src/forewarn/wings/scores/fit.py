@@ -43,28 +43,17 @@ class Ensemble:
     A node asks whether its feature is at most its threshold: `left` if so. All arrays but `roots`
     and `needed` have an entry for each node, and a child comes after its parent.
 
-    Attributes
-    ----------
-    base : float
-        The logit without any tree.
-    roots : tuple of int
-        First node of each tree.
-    feature : tuple of int
-        Which feature is asked about; -1 at a leaf.
-    threshold : tuple of float
-        Finite; 0 at a leaf.
-    left, right : tuple of int
-        Number of the next node; -1 at a leaf.
-    missing_left : tuple of int
-        1 where an unknown feature goes left, else 0.
-    value : tuple of float
-        At a leaf what is added; elsewhere its mean over the data that came there.
-    needed : tuple of int
-        For each feature, 1 if it matters and it was never unknown in the data: where it is unknown,
-        so is the score.
-    line : tuple of (slope, centre, lowest, highest)
-        For each feature; it adds ``slope * (clip(x, lowest, highest) - centre)``, and nothing where
-        it is unknown. Empty without a line.
+    `base`: the logit without any tree.
+    `roots`: first node of each tree.
+    `feature`: which feature is asked about; -1 at a leaf.
+    `threshold`: finite; 0 at a leaf.
+    `left`, `right`: number of the next node; -1 at a leaf.
+    `missing_left`: 1 where an unknown feature goes left, else 0.
+    `value`: at a leaf what is added; elsewhere its mean over the data that came there.
+    `needed`: for each feature, 1 if it matters and it was never unknown in the data: where it is
+        unknown, so is the score.
+    `line` (tuple of (slope, centre, lowest, highest)): for each feature; it adds ``slope * (clip(x,
+        lowest, highest) - centre)``, and nothing where it is unknown. Empty without a line.
     """
 
     base: float
@@ -81,10 +70,7 @@ class Ensemble:
     def problem(self, features: int) -> tuple[str, str] | None:
         """Return the key of what cannot be, and what is accepted; None if all fits.
 
-        Parameters
-        ----------
-        features : int
-            How many features there are.
+        `features`: how many features there are.
         """
         nodes = len(self.feature)
         for key in ("threshold", "left", "right", "missing_left", "value"):
@@ -117,24 +103,15 @@ class Ensemble:
 class LearnedScoreFit(SignalFit):
     """A learned score as it was fitted.
 
-    Attributes
-    ----------
-    formula : str
-        That of the property, when it was fitted.
-    horizon : float
-        Within which time, in the unit of the clock; infinite if unbounded.
-    moments : int
-        How far back its history reaches.
-    lags : tuple of int
-        At which moments before the present the features look.
-    directions : tuple of int
-        For each signal 1 if the score may only rise with it, -1 if it may only fall, else 0.
-    ensemble : Ensemble
-        Fitted on all recordings.
-    weights : tuple of float
-        For each signal by how much it moves the logit, on average over what was fitted to.
-    fitted_with : str
-        By which version of what; for information.
+    `formula`: that of the property, when it was fitted.
+    `horizon`: within which time, in the unit of the clock; infinite if unbounded.
+    `moments`: how far back its history reaches.
+    `lags`: at which moments before the present the features look.
+    `directions`: for each signal 1 if the score may only rise with it, -1 if it may only fall, else
+        0.
+    `ensemble`: fitted on all recordings.
+    `weights`: for each signal by how much it moves the logit, on average over what was fitted to.
+    `fitted_with`: by which version of what; for information.
     """
 
     formula: str

@@ -53,32 +53,19 @@ def fit_scores(
 ) -> tuple[CompiledSpec, list[FittedScore]]:
     """Fit the learned scores of a monitor file to recordings.
 
-    Parameters
-    ----------
-    compiled : CompiledSpec
-        The monitor file; scores that it has are fitted again.
-    paths : sequence of Path
-        Recordings, which are read once.
-    executor : Executor, optional
-        Who reads them; this process by default.
-    tell : callable, optional
-        Called with the score that is fitted, and how many of how many fits are done.
-    read : dict of Path to list of Rows, optional
-        What recordings gave that were read for other folds; what is read now is added, up to
+    `compiled`: the monitor file; scores that it has are fitted again.
+    `paths`: recordings, which are read once.
+    `executor`: who reads them; this process by default.
+    `tell`: called with the score that is fitted, and how many of how many fits are done.
+    `read`: what recordings gave that were read for other folds; what is read now is added, up to
         `MOST_NUMBERS` numbers.
 
-    Returns
-    -------
-    compiled : CompiledSpec
-        The monitor file with the scores. Those that did not see a fold of the recordings are with
-        them, for the recordings of this fold when they are counted.
-    list of FittedScore
-        In the order of the monitor file; empty if it has no learned score.
+    `compiled`: the monitor file with the scores. Those that did not see a fold of the recordings
+        are with them, for the recordings of this fold when they are counted.
+    In the order of the monitor file; empty if it has no learned score.
 
-    Raises
-    ------
-    InputError
-        If scikit-learn is not installed, a signal does not serve, or there are too few violations.
+    Raises InputError if scikit-learn is not installed, a signal does not serve, or there are too
+    few violations.
     """
     spec = compiled.spec
     if not spec.learned_score:

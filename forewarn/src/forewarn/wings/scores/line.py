@@ -25,12 +25,9 @@ LARGE = 1e299
 class Scale:
     """Where each feature counts, and how it is made comparable; all shape (features,).
 
-    Attributes
-    ----------
-    low, high : ndarray of float64
-        Ends beyond which nothing changes: where the violations of the data are.
-    centre, spread : ndarray of float64
-        Mean and standard deviation within the ends; what is unknown counts as the mean.
+    `low`, `high`: ends beyond which nothing changes: where the violations of the data are.
+    `centre`, `spread`: mean and standard deviation within the ends; what is unknown counts as the
+        mean.
     """
 
     low: Floats
@@ -81,16 +78,11 @@ class Line:
 def fit_lines(x: Floats, y: Bools, constraints: Sequence[int], used: Bools) -> list[Line]:
     """Fit a line with each of `RIDGES`.
 
-    Parameters
-    ----------
-    x : ndarray of float64, shape (n, features)
-        NaN where unknown.
-    y : ndarray of bool, shape (n,)
-        Whether a violation followed.
-    constraints : sequence of int
-        For each feature 1 if the risk may only rise with it, -1 if it may only fall, else 0.
-    used : ndarray of bool, shape (features,)
-        Features that may have a slope.
+    `x` (shape (n, features)): NaN where unknown.
+    `y` (shape (n,)): whether a violation followed.
+    `constraints`: for each feature 1 if the risk may only rise with it, -1 if it may only fall,
+        else 0.
+    `used` (shape (features,)): features that may have a slope.
     """
     scale = Scale.of(x[:, used], y)
     rows, signs = scale(x[:, used]), np.asarray(constraints)[used]

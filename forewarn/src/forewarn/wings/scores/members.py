@@ -49,12 +49,8 @@ LEAST = 1e-6
 class Columns(NamedTuple):
     """The features of each member.
 
-    Attributes
-    ----------
-    trees : dict of str to ndarray of bool, shape (features,)
-        By the name of the member.
-    line : ndarray of bool, shape (features,)
-        What signals are at present.
+    `trees` (shape (features,)): by the name of the member.
+    `line` (shape (features,)): what signals are at present.
     """
 
     trees: dict[str, Bools]
@@ -70,14 +66,9 @@ class Columns(NamedTuple):
 class Members:
     """The members that were fitted to some rows.
 
-    Attributes
-    ----------
-    columns : Columns
-        The features of each.
-    trees : tuple
-        Models of scikit-learn.
-    line : Line
-        Over all features, with slopes for those of the present.
+    `columns`: the features of each.
+    `trees`: models of scikit-learn.
+    `line`: over all features, with slopes for those of the present.
     """
 
     columns: Columns
@@ -87,14 +78,9 @@ class Members:
     def ensemble(self, rounds: Sequence[int], weights: Floats, known: Bools) -> Ensemble:
         """Return the weighted sum of log-odds as plain data.
 
-        Parameters
-        ----------
-        rounds : sequence of int
-            How many trees of each kind count.
-        weights : ndarray, shape (1 + members,)
-            The intercept first.
-        known : ndarray of bool, shape (features,)
-            Which features were known in all rows.
+        `rounds`: how many trees of each kind count.
+        `weights` (shape (1 + members,)): the intercept first.
+        `known` (shape (features,)): which features were known in all rows.
         """
         intercept, *bent, straight = weights.tolist()
         used = map(np.flatnonzero, self.columns.trees.values())
@@ -115,18 +101,11 @@ class Members:
 class Chosen:
     """The members, how many trees there are, and what each counts.
 
-    Attributes
-    ----------
-    whole : Members
-        Fitted to all rows.
-    unseeing : tuple of Members
-        Fitted without the rows of each fold.
-    rounds : tuple of int
-        Trees of each kind.
-    weights : ndarray, shape (1 + members,)
-        The intercept first.
-    scores : ndarray, shape (n,)
-        What is said of each row by the members that were fitted without it.
+    `whole`: fitted to all rows.
+    `unseeing`: fitted without the rows of each fold.
+    `rounds`: trees of each kind.
+    `weights` (shape (1 + members,)): the intercept first.
+    `scores` (shape (n,)): what is said of each row by the members that were fitted without it.
     """
 
     whole: Members
@@ -147,14 +126,9 @@ def columns_of(width: int, signs: Sequence[int], clusters: int) -> Columns:
     Trees of signals with a direction are there if some have one and others have none, and few
     recordings have a violation.
 
-    Parameters
-    ----------
-    width : int
-        How many features a signal has, the present one first.
-    signs : sequence of int
-        For each signal 1, -1 or 0; see `LearnedScoreFit`.
-    clusters : int
-        Recordings with a violation, those of a group as one.
+    `width`: how many features a signal has, the present one first.
+    `signs`: for each signal 1, -1 or 0; see `LearnedScoreFit`.
+    `clusters`: recordings with a violation, those of a group as one.
     """
     present: Bools = np.arange(width * len(signs)) % width == 0
     directed: Bools = np.repeat(np.array(signs) != 0, width)
@@ -167,16 +141,11 @@ def columns_of(width: int, signs: Sequence[int], clusters: int) -> Columns:
 class Data(NamedTuple):
     """What members are fitted to.
 
-    Attributes
-    ----------
-    x : ndarray of float64, shape (n, features)
-        NaN where unknown.
-    y : ndarray of bool, shape (n,)
-        Whether a violation followed.
-    constraints : sequence of int
-        For each feature 1 if the risk may only rise with it, -1 if it may only fall, else 0.
-    columns : Columns
-        The features of each member.
+    `x` (shape (n, features)): NaN where unknown.
+    `y` (shape (n,)): whether a violation followed.
+    `constraints`: for each feature 1 if the risk may only rise with it, -1 if it may only fall,
+        else 0.
+    `columns`: the features of each member.
     """
 
     x: Floats
@@ -213,16 +182,10 @@ def fit_members(
 
     The ridge of the line, and the number of trees of each kind, are those that predict them best.
 
-    Parameters
-    ----------
-    fold : ndarray of int64, shape (n,)
-        From 0 to `folds` - 1.
-    clusters : int
-        Recordings with a violation, those of a group as one.
-    most : int
-        Trees of each kind at the most.
-    tell : callable
-        Called with how many of how many fits are done.
+    `fold` (shape (n,)): from 0 to `folds` - 1.
+    `clusters`: recordings with a violation, those of a group as one.
+    `most`: trees of each kind at the most.
+    `tell`: called with how many of how many fits are done.
     """
     forests, lines = [], []
     bent = [np.zeros((most // STEP, len(data.y)), np.float32) for _ in data.columns.trees]

@@ -37,10 +37,7 @@ def dump_scores(fits: Sequence[LearnedScoreFit]) -> list[dict[str, Any]]:
 def parse_scores(readers: Sequence[Reader]) -> tuple[LearnedScoreFit, ...]:
     """Return learned scores from JSON.
 
-    Raises
-    ------
-    ModelError
-        Naming key path, value and what is accepted.
+    Raises ModelError naming key path, value and what is accepted.
     """
     fits = tuple(map(_fit, readers))
     names = [fit.name for fit in fits]

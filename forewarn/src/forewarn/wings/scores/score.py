@@ -26,12 +26,8 @@ UNFITTED = "it is not fitted yet: `forewarn learn` does, and the model file keep
 def compiled_trees(signals: int, lags: Sequence[int], ensemble: Ensemble | None) -> Trees:
     """Return trees that C evaluates; without an ensemble they only give features.
 
-    Raises
-    ------
-    NotBuiltError
-        If the extension is not built.
-    ValueError
-        If the arrays do not fit together.
+    Raises NotBuiltError if the extension is not built; ValueError if the arrays do not fit
+    together.
     """
     try:
         # Few monitors have a learned score.
@@ -114,10 +110,7 @@ class Scoring(LearnedSignal):
         From node to node of each path the change of the mean belongs to the signal that is asked
         about, or whose past is (Saabas, 2014). The most decisive comes first.
 
-        Parameters
-        ----------
-        cell : tuple
-            What `advance` gave at the moment.
+        `cell`: what `advance` gave at the moment.
         """
         shares = self.trees.shares(cell) if cell and self.fit is not None else None
         if shares is None:
@@ -143,10 +136,7 @@ class Scoring(LearnedSignal):
     def rest(self, data: Any) -> Cell:
         """Return the cell that plain data, as JSON gives them, were made of.
 
-        Raises
-        ------
-        ValueError
-            If this signal cannot have left them.
+        Raises ValueError if this signal cannot have left them.
         """
         rows = [*data] if isinstance(data, list | tuple) else [None]
         width = len(self.signals)

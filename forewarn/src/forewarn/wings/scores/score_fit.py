@@ -47,26 +47,16 @@ BINS = 6
 class Rows(NamedTuple):
     """What one recording gives a learned score to learn from.
 
-    Attributes
-    ----------
-    digest : str
-        Digest of the recording.
-    ticks : ndarray of int64, shape (n,)
-        Numbers of the ticks that were judged.
-    features : ndarray of float64, shape (n, features)
-        Of all signals that may be used; NaN where unknown.
-    followed : ndarray of bool, shape (n,)
-        A violation followed within the horizon.
-    certain : ndarray of bool, shape (n,)
-        That is known in any case; elsewhere it is if violations end the runs (`settled`).
-    censored : int
-        Ticks whose outcome is not known in either case.
-    runs : tuple of RunEnd
-        The runs of the recording.
-    others : frozenset of str
-        Signals with a value that is no number.
-    group : str
-        Name of the group of recordings that it belongs to; empty if it is in none.
+    `digest`: digest of the recording.
+    `ticks` (shape (n,)): numbers of the ticks that were judged.
+    `features` (shape (n, features)): of all signals that may be used; NaN where unknown.
+    `followed` (shape (n,)): a violation followed within the horizon.
+    `certain` (shape (n,)): that is known in any case; elsewhere it is if violations end the runs
+        (`settled`).
+    `censored`: ticks whose outcome is not known in either case.
+    `runs`: the runs of the recording.
+    `others`: signals with a value that is no number.
+    `group`: name of the group of recordings that it belongs to; empty if it is in none.
     """
 
     digest: str
@@ -102,10 +92,7 @@ class Rows(NamedTuple):
 def settled(parts: Sequence[Rows], horizon: int | None) -> list[Rows]:
     """Return the rows of recordings, once it is judged how their runs end.
 
-    Parameters
-    ----------
-    horizon : int or None
-        Of the property, in ticks.
+    `horizon`: of the property, in ticks.
     """
     if judge_ends([run for part in parts for run in part.runs], horizon).concluded:
         return [*parts]
@@ -116,24 +103,14 @@ def settled(parts: Sequence[Rows], horizon: int | None) -> list[Rows]:
 class FittedScore:
     """A learned score, and how it came about.
 
-    Attributes
-    ----------
-    fit : LearnedScoreFit
-        The score.
-    scores : ndarray of float64, shape (n,)
-        What it says of each tick that was fitted to, by the trees that did not see the recording.
-    followed : ndarray of bool, shape (n,)
-        Whether a violation followed.
-    censored : int
-        Ticks whose outcome is not known.
-    stride : int
-        One of so many ticks was fitted to.
-    left_out : tuple of str
-        Signals that it does not use: texts, arrays, and what was never known.
-    rounds : tuple of int
-        How many trees of each kind there are.
-    members : mapping of str to float
-        What trees and lines count in the sum of log-odds.
+    `scores` (shape (n,)): what it says of each tick that was fitted to, by the trees that did not
+        see the recording.
+    `followed` (shape (n,)): whether a violation followed.
+    `censored`: ticks whose outcome is not known.
+    `stride`: one of so many ticks was fitted to.
+    `left_out`: signals that it does not use: texts, arrays, and what was never known.
+    `rounds`: how many trees of each kind there are.
+    `members`: what trees and lines count in the sum of log-odds.
     """
 
     fit: LearnedScoreFit
@@ -181,19 +158,11 @@ def thinned(
 ) -> tuple[list[list[Rows]], int]:
     """Collect the rows of recordings; from too many, every second, fourth, ... tick is kept.
 
-    Parameters
-    ----------
-    recordings : iterable of sequence of Rows
-        What each recording gives each of the scores.
-    most : int
-        How many numbers are kept at the most.
+    `recordings`: what each recording gives each of the scores.
+    `most`: how many numbers are kept at the most.
 
-    Returns
-    -------
-    parts : list of list of Rows
-        The same, in the order of the digests.
-    stride : int
-        Ticks are kept whose number it divides.
+    `parts`: the same, in the order of the digests.
+    `stride`: ticks are kept whose number it divides.
     """
     found: list[list[Rows]] = []
     stride = 1
@@ -224,23 +193,13 @@ def fit_score(
 ) -> FittedScore:
     """Fit a learned score to the rows of recordings.
 
-    Parameters
-    ----------
-    scoring : Scoring
-        The score, not fitted: signals that may be used, and the history.
-    directions : sequence of int
-        For each of its signals 1, -1 or 0; see `LearnedScoreFit`.
-    name, section : str and PropertySpec
-        The property.
-    parts : sequence of Rows
-        In the order of the digests.
-    tell : callable, optional
-        Called with how many of how many fits are done.
+    `scoring`: the score, not fitted: signals that may be used, and the history.
+    `directions`: for each of its signals 1, -1 or 0; see `LearnedScoreFit`.
+    `name`, `section`: the property.
+    `parts`: in the order of the digests.
+    `tell`: called with how many of how many fits are done.
 
-    Raises
-    ------
-    ConfigError
-        If a signal is no number or never known, or there is only one class.
+    Raises ConfigError if a signal is no number or never known, or there is only one class.
     """
     version = need_sklearn().__version__
     from threadpoolctl import threadpool_limits
@@ -288,10 +247,7 @@ def fit_score(
 def cuts_of(scores: Floats) -> tuple[float, ...]:
     """Return cuts between which equal shares of the violations lie, readable and rising.
 
-    Parameters
-    ----------
-    scores : ndarray of float64, shape (n,)
-        Scores of the ticks that a violation followed.
+    `scores` (shape (n,)): scores of the ticks that a violation followed.
     """
     found = np.quantile(scores, np.arange(1, BINS) / BINS, method="lower")
     rounded = {float(f"{cut:.2g}") for cut in found.tolist()}

@@ -24,12 +24,8 @@ def scorings(
 ) -> tuple[dict[str, Scoring], list[InputError]]:
     """Return the learned scores by name, and what is wrong with them.
 
-    Parameters
-    ----------
-    parsed : mapping of str to Expression
-        Values of the signals.
-    fitted : sequence of LearnedScoreFit
-        What was fitted; those of other names are left aside.
+    `parsed`: values of the signals.
+    `fitted`: what was fitted; those of other names are left aside.
     """
     fits = {fit.name: fit for fit in fitted}
     errors: list[ConfigError] = []
