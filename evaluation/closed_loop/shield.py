@@ -210,20 +210,21 @@ def summary(pairs: Pairs) -> dict[str, Any]:
 
 def row_of(name: str, found: Mapping[str, Any], seeds: str) -> Row:
     """Return what became of an arm, in words."""
-    figures = {
-        "collisions fewer a km": ("fewer_collisions", "{:.0%}"),
-        "red lights fewer a km": ("fewer_red_lights", "{:.0%}"),
-        "arrive": ("arrived", "{:.0%}"),
-        "s/km lost": ("lost_per_km", "{:+.0f}"),
+    forms = {
+        "fewer_collisions": "{:.0%}",
+        "fewer_red_lights": "{:.0%}",
+        "arrived": "{:.0%}",
+        "lost_per_km": "{:+.0f}",
     }
-    said = [f"{what} {shown(found[key], form)}" for what, (key, form) in figures.items()]
-    ends = [between(found[f"{key}_interval"], form) for key, form in figures.values()]
+    fewer, lawful, arrived, lost = (shown(found[key], form) for key, form in forms.items())
+    ends = [between(found[f"{key}_interval"], form) for key, form in forms.items()]
     return Row(
         name,
-        f"{found['collisions']} collisions, {found['red_lights']} red lights, {found['late']} "
-        f"late; {', '.join(said)}; intervening {found['intervened_share']:.0%}",
+        f"collisions {found['collisions']} (-{fewer}), red lights {found['red_lights']} "
+        f"(-{lawful}), late {found['late']}, arrive {arrived}, lost {lost} s/km, "
+        f"acting {found['intervened_share']:.0%}",
         "; ".join(filter(None, ends)),
-        f"{found['trips']} trips of 1 km, seeds {seeds}",
+        f"seeds {seeds}",
     )
 
 

@@ -39,30 +39,22 @@ def plain(value: Any) -> Any:
     return value
 
 
-def percent(value: float, digits: int = 1) -> str:
-    """Return a share in percent."""
-    return f"{100 * value:.{digits}f}"
-
-
 def exact_rows(found: dict[str, Any]) -> Iterator[Row]:
     """Yield what is exact on the chains, beside the published figures."""
-    none, data = found["none"], f"{found['chains']} chains"
-    stops = {f"stop at a risk above {name}": (one, name) for name, one in found["stop"].items()}
-    best = {
-        f"best rule that stops, one unsafe run worth {price} completed": (one, "")
-        for price, one in found["best"].items()
-    }
+    none = found["none"]
+    stops = {f"stop above {name}": (one, name) for name, one in found["stop"].items()}
+    best = {f"best stop, price {price}": (one, "") for price, one in found["best"].items()}
     everything = {"nobody intervenes": (none, "none"), **stops, **best}
     for name, (one, published) in everything.items():
         answer = f"{_said(one['unsafe'], one['completed'])}{_right(one, none)}"
         if published:
             unsafe, completed = (figure / 100 for figure in THEIRS[published])
-            answer += f"; theirs {_said(unsafe, completed)}"
-        yield Row(f"Chains, {name}", answer, "exact", data)
+            answer += f" (theirs {_said(unsafe, completed)})"
+        yield Row(f"Chains, {name}", answer, "exact")
 
 
 def _said(unsafe: float, completed: float) -> str:
-    return f"{percent(unsafe, 2)} % unsafe, {percent(completed)} % completed"
+    return f"{unsafe:.2%}, {completed:.1%}"
 
 
 def _right(outcome: dict[str, float], none: dict[str, float]) -> str:
@@ -74,8 +66,7 @@ def _right(outcome: dict[str, float], none: dict[str, float]) -> str:
     stopped = 1 - outcome["unsafe"] - outcome["completed"]
     if right < 1e-6:
         return ""
-    shares = percent(right / stopped), percent(right / none["unsafe"])
-    return ", precision {} %, recall {} %".format(*shares)
+    return f", right {right / stopped:.1%}, found {right / none['unsafe']:.1%}"
 
 
 def halves_rows(found: dict[str, Any]) -> Iterator[Row]:
@@ -91,11 +82,10 @@ def halves_rows(found: dict[str, Any]) -> Iterator[Row]:
             continue
         ends = [[100 * end for end in row[f"{key}_interval"]] for key in ("unsafe", "completed")]
         yield Row(
-            f"Half of the counts judged on the other half, {words[kind]}, "
-            f"{'at' if kind == 'stop' else 'price'} {price}",
+            f"Halves, {words[kind]}, {'at' if kind == 'stop' else 'price'} {price}",
             _said(row["unsafe"], row["completed"]),
-            " %; ".join(between(end, "{:.2f}") for end in ends) + " %",
-            f"{found['chains']} chains, {found['splits']} splits",
+            "%; ".join(between(end, "{:.2f}") for end in ends) + "%",
+            f"{found['splits']} splits",
         )
 
 
@@ -103,17 +93,17 @@ def logs_rows(found: dict[str, Any]) -> Iterator[Row]:
     """Yield what rules made of final states would stop."""
     simulator, unsafe = found["simulator"], found["unsafe"]
     named = {
-        "runs that reached their unsafe state, stopped by their own rule": simulator["recall"],
-        "of those stopped, reached it": simulator["precision"],
-        f"runs of unsafe tasks that any of {found['rules']} rules stops": unsafe["stopped_share"],
-        "the same, rules of other tasks only": unsafe["others_share"],
-        "runs of safe tasks that these rules stop, too": found["safe"]["stopped_share"],
+        "unsafe runs stopped by their own rule": simulator["recall"],
+        "stopped runs that were unsafe": simulator["precision"],
+        f"unsafe tasks stopped by any of {found['rules']} rules": unsafe["stopped_share"],
+        "by rules of other tasks only": unsafe["others_share"],
+        "safe tasks stopped by these rules": found["safe"]["stopped_share"],
     }
     for name, entry in named.items():
-        value = f"{percent(entry['count'] / entry['of'])} %" if entry["of"] else "-"
+        value = f"{entry['count'] / entry['of']:.1%}" if entry["of"] else "-"
         ends = between([100 * entry["lower"], 100 * entry["upper"]], "{:.1f}")
         data = f"{entry['count']} of {entry['of']} runs"
-        yield Row(f"Real logs: {name}", value, f"{ends} %, exact", data)
+        yield Row(f"Real logs: {name}", value, f"{ends}%, exact", data)
 
 
 def rows_of(found: dict[str, Any]) -> list[Row]:

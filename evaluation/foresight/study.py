@@ -301,16 +301,15 @@ def row_of(name: str, item: Mapping[str, Any]) -> Row:
     brier = min(others, key=lambda row: row["brier"][0] or 1.0)
     lead = max(others, key=lambda row: row["leads"][0] or 0.0)
     chain = next(row for row in others if row["name"] == CHAIN)
-    rival = f"{brier['name']} {shown(brier['brier'][0], '{:.4f}')}"
-    warned = f"{lead['name']} {lead['leads'][0] or 0.0:.2f} s"
     leaders = f", ahead: {'; '.join(item['ahead'])}" if item["ahead"] else ""
     return Row(
-        f"{name}, {item['size']} recordings",
-        f"area {shown(ours['area'][0])} (chain {shown(chain['area'][0])}, {area['name']} "
-        f"{shown(area['area'][0])}), Brier {shown(ours['brier'][0], '{:.4f}')} ({rival}), lead "
-        f"{ours['leads'][0] or 0.0:.2f} s ({warned}){leaders}",
+        f"{name}, {item['size']}",
+        f"area {shown(ours['area'][0])} ({shown(chain['area'][0])}; {area['name']} "
+        f"{shown(area['area'][0])}), Brier {shown(ours['brier'][0], '{:.4f}')} "
+        f"({shown(brier['brier'][0], '{:.4f}')}), lead {ours['leads'][0] or 0.0:.2f} "
+        f"({lead['leads'][0] or 0.0:.2f}) s{leaders}",
         between(ours["area"][1:]),
-        f"{item['judged']} runs, {item['violations']} violations",
+        f"{item['violations']} in {item['judged']}",
     )
 
 

@@ -163,10 +163,10 @@ def main(rounds: int = 60, write: bool = False) -> None:
 def row_of(one: Mapping[str, Any]) -> Row:
     """Return what an arm costs, in words."""
     return Row(
-        f"{one['middleware']}: processor time of a step",
-        f"p50 {one['p50']:.0f} us, p95 {one['p95']:.0f} us; above an empty middleware: p50 "
-        f"{one['above_p50']:.0f} us, the least round {one['above_least']:.0f} us, "
-        f"{one['calls_above']:.0f} calls of functions",
+        one["middleware"],
+        f"p50 {one['p50']:.0f} us, p95 {one['p95']:.0f} us; above empty "
+        f"{one['above_p50']:.0f} us, least {one['above_least']:.0f} us, "
+        f"{one['calls_above']:.0f} function calls",
     )
 
 

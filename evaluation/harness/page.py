@@ -24,18 +24,26 @@ ROWS, PAGE = HERE / "results.json", HERE / "RESULTS.md"
 OUT = Path("out")
 """Where studies keep all their figures."""
 
-HEAD = ("What was asked", "What came out", "95 % interval", "Data")
+HEAD = ("Asked", "Found", "95 % interval", "Data")
 INTRODUCTION = """# What the studies found
 
-One row for each question. `python -m evaluation.harness.page` makes this page from `results.json`;
-a study adds its rows with `--write`. A command runs at the commit beside it; studies that are no
-longer in the repository are there as well.
+`python -m evaluation.harness.page` makes this page from `results.json`; a study adds its rows with
+`--write`. Each command runs at the commit beside it; studies that were removed are there, too.
 
-Terms are those of [tuning](../docs/howto/tuning.md#reading-the-table). *Area* is that under
-precision and recall over ticks. A *lead* is the time from the start of the alert that is on to the
-violation, 0 s for a missed one, at 40 false alarms an hour unless the row says otherwise. Brackets
-have the chain alone and the best rival. Intervals come from drawing whole recordings, trips, cases
-or tasks again; *exact* ones are Clopper and Pearson's.
+- [Terms](../docs/howto/tuning.md#reading-the-table). *Area*: under precision and recall over ticks.
+  *Lead*: from the start of the alert to the violation, 0 s for a missed one, at 40 false alarms/h.
+- *s1, 25*: scenario s1, learned from 25 recordings. *19 in 60*: 19 violations in 60 recordings.
+- In brackets: the chain alone; the rival with the greatest area; for Brier and lead the best of all
+  others. *Ahead*: a rival's figure is better; *maybe chance* by Holm's correction.
+- *First crossings*: leads as ProbGuard's equation 3 counts them, even if the alert was over again
+  (its abstract: up to 38.66 s, arXiv 2508.00500v1).
+- Closed loop: collisions and red lights (fewer a km), trips that arrive, time lost, time acting.
+- Guard: shares of runs. *Seen*: by the author of the rules.
+- Households: unsafe, completed runs (published ones: *theirs*). *Right*: stops of unsafe runs.
+  *Found*: unsafe runs stopped. *Price*: completed runs that an unsafe one costs.
+- Translators: equivalent formulas (state invariants, ordering constraints, others).
+- Intervals draw whole recordings, trips, cases or tasks again; *exact* ones are Clopper and
+  Pearson's.
 """
 
 

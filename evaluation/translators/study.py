@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -193,43 +194,43 @@ def _quantiles(times: list[float]) -> dict[str, float | None]:
 def rows_of(found: Mapping[str, Any]) -> list[Row]:
     """Return the rows of what has been judged: translators, and what Spot says."""
     answers = found.get("answers", {})
-    rows = list(map(_graded, answers.get("rows", ())))
+    by_model = groupby(answers.get("rows", ()), key=lambda row: row["model"])
+    rows = [_graded(model, some) for model, some in by_model]
     compared = {
         f"{name}: formulas of {plural(one['pairs'], 'pair')}": one
         for name, one in found.get("pairs", {}).items()
     }
     if answers:
-        compared["all answers, and what is asked for"] = answers["spot"]
+        compared["all answers against Spot"] = answers["spot"]
     for name, one in compared.items():
         equal, undecided = one.get("equivalent", 0), one.get("undecided", 0)
         total = equal + undecided + one.get("not equivalent", 0)
-        said = f"{one['disagreements']} disagreements with Spot, {undecided} undecided"
+        said = f"{one['disagreements']} disagreements, {undecided} undecided"
         rows.append(Row(name, said, "", f"{total} comparisons, {equal} equivalent"))
     if answers:
         spent = answers["milliseconds"]
         said = f"median {spent['median']} ms, 99 % {spent['p99']} ms, most {spent['greatest']:g} ms"
-        rows.append(Row("time to read an answer and compare it on both kinds of traces", said))
+        rows.append(Row("time to read and compare an answer", said))
     return rows
 
 
-def _graded(row: Mapping[str, Any]) -> Row:
-    """Return how the answers of a translator are graded, in words."""
-    said = [f"generated {_percent(row['generated'])}"]
-    for name, share in row["of_all"].items():
-        said.append(f"{name} {_percent(share)} ({_percent(row['of_generated'][name])})")
-    equivalent = row["of_all"][Outcome.EQUIVALENT.value]
-    ends = [100 * equivalent[end] for end in ("lower", "upper")]
-    what = "" if row["type"] == ALL_TYPES else f", {row['type']}"
-    return Row(
-        f"`{row['model']}`{what}",
-        ", ".join(said),
-        between(ends, "{:.1f}"),
-        f"{row['answers']} answers; in brackets: of the generated ones",
+def _graded(model: str, rows: Iterable[Mapping[str, Any]]) -> Row:
+    """Return how the answers of a translator are graded: all of them, and by type."""
+    by_type = {row["type"]: row for row in rows}
+    shares = {name: row["of_all"] for name, row in by_type.items()}
+    equivalent, wrong = (
+        {name: f"{100 * of[outcome.value]['value']:.1f}" for name, of in shares.items()}
+        for outcome in (Outcome.EQUIVALENT, Outcome.SYNTAX_ERROR)
     )
-
-
-def _percent(share: Mapping[str, float] | None) -> str:
-    return "-" if share is None else f"{100 * share['value']:.1f}%"
+    none = 100 * (1 - by_type[ALL_TYPES]["generated"]["value"])
+    ends = [100 * shares[ALL_TYPES][Outcome.EQUIVALENT.value][end] for end in ("lower", "upper")]
+    return Row(
+        f"`{model}`",
+        f"equivalent {equivalent.pop(ALL_TYPES)}% ({', '.join(equivalent.values())}), "
+        f"syntax error {wrong[ALL_TYPES]}%, none {none:.1f}%",
+        between(ends, "{:.1f}"),
+        f"{by_type[ALL_TYPES]['answers']}",
+    )
 
 
 def main(

@@ -214,8 +214,8 @@ def test_what_a_shield_avoids_is_rarer_for_each_kilometre_than_with_nobody() -> 
     assert summary(list(zip(nobody, nobody, strict=True)))["lost_per_km"] == 0.0
     assert summary(pairs[:1])["fewer_collisions"] is None
     row = row_of("somebody", found, "1 to 2")
-    assert row.answer.startswith("0 collisions, 1 red lights, 0 late; collisions fewer a km 100%")
-    assert row.data == "2 trips of 1 km, seeds 1 to 2"
+    assert row.answer.startswith("collisions 0 (-100%), red lights 1 (-")
+    assert row.data == "seeds 1 to 2"
 
 
 def test_the_town_has_a_shield_that_knows_what_was_tried() -> None:

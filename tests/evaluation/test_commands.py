@@ -192,7 +192,7 @@ def test_households_are_judged(
     run("evaluation.embodied.study", "--data", "D", monkeypatch=monkeypatch, folder=tmp_path)
     said = capsys.readouterr().out
     assert "| Chains, nobody intervenes | 16.67 % unsafe" in said
-    assert "| Real logs: runs of unsafe tasks that any of 1 rules stops | 0.0 % |" in said
+    assert "| Real logs: unsafe tasks stopped by any of 1 rules | 0.0% |" in said
 
 
 def test_translators_are_graded(
@@ -214,7 +214,7 @@ def test_translators_are_graded(
     (answers / "new__rescue.jsonl.gz").write_bytes(gzip.compress(answer))
     run("evaluation.translators.study", "--data", "D", monkeypatch=monkeypatch, folder=tmp_path)
     said = capsys.readouterr().out
-    assert "| `new` | generated 100.0%" in said and "0 disagreements with Spot" in said
+    assert "| `new` | equivalent 100.0% (" in said and "0 disagreements, 0 undecided" in said
 
 
 def test_the_page_of_results_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
