@@ -44,14 +44,12 @@ KINDS_IN_WORDS = {
 }  # fmt: skip
 
 DESCRIPTION = """\
-Write a commented monitor file from the topics of recordings: signals, thresholds from the
-values, and rules for this kind of robot, each tried on the recordings: how often it is broken,
-and whether anything in the signals comes before. The file is valid as it is.
+Write a commented monitor file from the topics of recordings: signals, thresholds from the values,
+and rules for this kind of robot, each tried on the recordings: how often it is broken, and whether
+anything in the signals comes before. The file is valid as it is.
 
-With --improve, propose predicates for a monitor file: cuts of its signals, of what they were
-over a window (rate, lowest, highest), and of how long its predicates have held. Half of the
-recordings choose them by log loss of the risk; the other half judges. Those that are more than
-chance are written with -o."""
+With --improve, propose predicates for a monitor file: cuts of its signals, of what they were over a
+window, and of how long its predicates have held. Half of the recordings choose, the others judge."""
 
 EPILOG = """\
 exit codes: 0 a file was written, or proposals were made, 2 wrong usage or input.

@@ -65,14 +65,12 @@ MANY = 20
 """Recordings from which on studies found learned scores ahead of the chain."""
 
 DESCRIPTION = """\
-Learn a model: count the transitions between the states of consecutive ticks of recordings. What
-it foresees, `replay` of other recordings tells; what a guarantee would take, --assess. With
---epsilon or --delta, no more recordings are read once they give it. Learned scores are fitted
-first, by scikit-learn. From recordings without any violation, ten or more, the model also keeps
-what normal moments look like; they are read twice. With --calibrate, risks are then mapped to the
-frequencies that other recordings show. With --group-by, each group has a model of its own as
-well, which borrows from the others as much as predicts best; states in which groups differ are
-named."""
+Learn a model: count the transitions between the states of consecutive ticks of recordings. Learned
+scores are fitted first, by scikit-learn. `replay` of other recordings tells what the model
+foresees; --assess, what a guarantee would take. With --epsilon or --delta, no more recordings are
+read once they give it. From ten recordings or more without any violation, the model also keeps what
+normal moments look like. With --group-by, each group also has a model of its own, which borrows
+from the others as much as predicts best; states in which groups differ are named."""
 
 EPILOG = """\
 exit codes: 0 a model was written, 2 wrong usage or input.

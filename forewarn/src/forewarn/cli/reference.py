@@ -11,7 +11,7 @@ from forewarn.cli.main import COMMANDS, DESCRIPTION, SECTIONS, build_parser, par
 HEAD = """\
 # Command line
 
-{description} `forewarn COMMAND --help` prints what stands here.
+{description} `forewarn COMMAND --help` prints what stands here, with more examples.
 
 - Exit codes: 0 fine, 1 findings, 2 wrong usage or input (also output that cannot be written), 130
   interrupted.
@@ -88,14 +88,14 @@ def _label(action: argparse.Action) -> str:
 
 
 def _epilog(text: str) -> Iterator[str]:
-    """Yield prose as paragraphs and examples as a block."""
+    """Yield prose as paragraphs, and the first example as a block."""
     for paragraph in text.strip().split("\n\n"):
         head, _, rest = paragraph.partition(":")
         if head == "exit codes" and " 1 " not in rest:
             continue  # as the head of the page says
         if head in ("example", "examples"):
             yield "```bash"
-            yield from (line.strip() for line in rest.strip().splitlines())
+            yield rest.strip().splitlines()[0].strip()
             yield "```"
         else:
             yield paragraph[0].upper() + paragraph[1:] + ("" if paragraph.endswith(".") else ".")

@@ -38,11 +38,8 @@ Run the monitor over recordings, tick by tick, with the code that runs live: the
 gives the same verdicts to the last bit."""
 
 EPILOG = """\
-A breach counts as one violation until it has cleared. A violation is foreseen if an alert is on
-that began at least one tick before, and after any earlier violation had cleared; late if an
-alert began in its very tick (it counts as missed); or missed. The lead time is at most the
-horizon. A false alarm is an alert with no violation during it or within the horizon of its
-start.
+A violation is foreseen if an alert is on that began at least one tick before. A false alarm is an
+alert with no violation during it or within the horizon of its start.
 
 exit codes: 0 no alert and no violation, 1 at least one of them (0 with --exit-zero),
 2 wrong usage or input.

@@ -29,9 +29,8 @@ from forewarn.reports.html import render
 DESCRIPTION = """\
 Replay recordings and write one HTML page that needs no network: risk, interventions, violations,
 states and signals at every tick; what other thresholds would give; calibration; coverage; how
-violations come about. What a node published live is compared. With --fleet the page is about
-many recordings: violations and near ones an hour by group, coverage, and the worst incidents
-with clips."""
+violations come about. With --fleet the page is about many recordings: violations and near ones an
+hour by group, coverage, and the worst incidents with clips."""
 
 EPILOG = """\
 exit codes: 0 the page was written, 2 wrong usage or input.

@@ -44,15 +44,13 @@ from forewarn.signals.clock import Clock
 
 DESCRIPTION = """\
 Choose thresholds: the longest lead time that a budget of false alarms allows, if asked for with a
-guarantee on the share of violations that are missed. The recordings have to be such that the model
-was not learned from; with --folds, models are learned from all but one part of them in turn."""
+guarantee on the share of violations that are missed. The model must not be learned from these
+recordings; with --folds, models are learned from all but one part of them in turn."""
 
 EPILOG = """\
-A missed violation counts as a lead of 0 s, and no lead for more than the horizon. warn and
-release keep their proportion to act. Of thresholds that are alike the middle is taken. With
---miss-rate, thresholds are tested from the most cautious on (Learn then Test); the guarantee
-assumes that runs are exchangeable with those to come. A run counts once, or its group
-(learning.group_by). With --folds nothing is proven.
+A missed violation counts as a lead of 0 s. warn and release keep their proportion to act. The
+guarantee of --miss-rate assumes that runs are exchangeable with those to come. With --folds nothing
+is proven.
 
 exit codes: 0 thresholds were found, 1 the data cannot support the goal, 2 wrong usage or input.
 

@@ -21,16 +21,14 @@ from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.traces import SUFFIXES
 
 DESCRIPTION = """\
-Tell whether the record of a node or of an agent's guard is as it was written: each block is held
-against the chain of hashes beside it (RECORD.chain). The record of a live session (the node's
-parameter `record`) is then replayed and every field that it published compared, to the last bit.
-Processors round differently in the last bits: risk tables, and conditions on functions such as
-exp or atan2, are computed here, compared, and taken from the record."""
+Tell whether the record of a node or of an agent's guard is as it was written, by the chain of
+hashes beside it (RECORD.chain). The record of a live session (the node's parameter `record`) is
+then replayed, and every field that it published compared, to the last bit. Where processors round
+differently (risk tables, functions such as exp), the record's values are used and compared."""
 
 EPILOG = """\
-A chain without a key finds accidents. A person who may write the file can write another chain;
-a key finds that, and so does a hash that was noted elsewhere (--head). A record and its chain that
-are cut at the same place look as if the writer had been killed there; --head finds that, too.
+A chain without a key finds accidents, but a person can write another chain: a key finds that, and
+so does a hash that was noted elsewhere (--head), which also finds a record that was cut.
 
 exit codes: 0 the same bits, 1 something differs, 2 wrong usage or input.
 

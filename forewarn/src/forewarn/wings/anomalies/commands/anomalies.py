@@ -46,11 +46,10 @@ from forewarn.wings.anomalies.surprise import WHATS, Predictor, What, predictor_
 
 DESCRIPTION = """\
 Tell which runs are unlike normal ones: how surprising each transition is (the negative logarithm
-of its smoothed probability), which one was most surprising, and what was expected there. The
-limit is calibrated on normal runs that the model was not learned from. The rules `conformal`
-(greatest surprise), `prefix` (likelihood at a checkpoint) and `cusum` (added-up evidence of more
-surprise) report at most a share alpha of normal runs; `normal`, `quantile` and `checkpoints`
-promise nothing. Over 20 runs or more it also says whether runs become more surprising."""
+of its smoothed probability), and what was expected there. The limit is calibrated on normal runs
+that the model was not learned from. The rules `conformal` (greatest surprise), `prefix` (likelihood
+at a checkpoint) and `cusum` (evidence of more surprise) report at most a share alpha of normal
+runs; `normal`, `quantile` and `checkpoints` promise nothing."""
 
 EPILOG = """\
 exit codes: 0 no run is anomalous and there is no drift, 1 there is, 2 wrong usage or input.

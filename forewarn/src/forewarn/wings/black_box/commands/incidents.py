@@ -26,9 +26,8 @@ from forewarn.wings.black_box.incidents import (
 )
 
 DESCRIPTION = """\
-List the incidents of a node's black box (`black_box` in the monitor file): when, trigger,
-property, risk, length, size, label. `forewarn replay` and `forewarn report` take such files as
-any recording."""
+List the incidents of a node's black box (`black_box` in the monitor file): when, trigger, property,
+risk, length, size, label. `forewarn replay` and `report` take such files as any recording."""
 
 EPILOG = """\
 A label stands beside its incident, in NAME.label.json: `true` (it was right to alert),

@@ -55,16 +55,14 @@ from forewarn.wings.decisions.storm_api import Storm
 
 DESCRIPTION = """\
 Answer queries about a model: PCTL over predicates and terminal labels in double quotes, through
-Storm (stormpy has to be installed), and CTL (AX AG AF AU EX EG EF EU, with bounds as in
-AF[<=5]). A step is a tick: at 10 Hz, F<=50 looks five seconds ahead. With a monitor file, a
-query may be the name of a property, whose risk is computed by Storm and by Forewarn itself, and
-names may be comparisons.
+Storm (stormpy has to be installed), and CTL (AX AG AF AU EX EG EF EU, with bounds as in AF[<=5]).
+A step is a tick: at 10 Hz, F<=50 looks five seconds ahead. With a monitor file, a query may be the
+name of a property, and names may be comparisons.
 
-Of a model that counts actions, Pmax and Pmin ask for the greatest and the least probability over
-all choices among the actions seen: Pmax=? [ F "arrived" ], Pmin=? [ "near" U<=50 "collision" ],
+Of a model that counts actions, Pmax and Pmin are the greatest and the least probability over all
+choices among the actions seen: Pmax=? [ F "arrived" ], Pmin=? [ "near" U<=50 "collision" ],
 Pmin=? [ G<=50 !"collision" ], or in short Pmin(collision) >= 0.3 and Pmax(collision, 50). They
-come with bounds and need no Storm. Other PCTL with Pmax and Pmin goes to Storm, and so do
-expected steps: Tmin=? [ F "arrived" ]."""
+come with bounds and need no Storm; Tmin=? [ F "arrived" ] (expected steps) does."""
 
 EPILOG = """\
 exit codes: 0 a number was found, or the formula holds in every state that episodes begin in;

@@ -19,11 +19,10 @@ from forewarn.wings.decisions.storm_api import in_subprocess
 from forewarn.wings.decisions.storm_models import FEW, SUFFIXES, import_chain
 
 DESCRIPTION = """\
-Read a chain of another tool as a model file, for `inspect`, `check` and `export`: PRISM's
-language, Storm's DRN or JANI (stormpy has to be installed), or a folder of ProbGuard's
-repository. Labels become predicates; states with the same labels differ in index_1,
-index_2, index_4 and so on. A formula without a label needs one in the file first: label "lost" =
-s=5. Probabilities become counts over a denominator of up to 2^40. A chain may have 131,072
+Read a chain of another tool as a model file, for `inspect`, `check` and `export`: PRISM's language,
+Storm's DRN or JANI (stormpy has to be installed), or a folder of ProbGuard's repository. Labels
+become predicates; states with the same labels differ in index_1, index_2, index_4 and so on. A
+formula without a label needs one in the file first: label "lost" = s=5. A chain may have 131,072
 states."""
 
 EPILOG = """\

@@ -20,9 +20,8 @@ from forewarn.monitoring.loading import load_bare
 from forewarn.wings.fleet.output import differences_record, print_differences
 
 DESCRIPTION = """\
-Compare groups of recordings (robots, versions of software, weeks) state by state: where does
-what comes next differ? Chance is judged by recordings that change groups; of the named states,
-at most a share (--fdr) differ by chance. With --store no recording is read twice."""
+Compare groups of recordings (robots, versions of software, weeks) state by state: where does what
+comes next differ? Chance is judged by recordings that change groups."""
 
 EPILOG = """\
 exit codes: 0 no state differs, 1 some do, 2 wrong usage or input.

@@ -43,7 +43,7 @@ quotes, or rules of the file -r that say nothing of time.
 exit codes: 0 every formula holds, 1 one does not, 2 wrong usage or input.
 
 examples: forewarn check-runs bags/ -c monitor.yaml -f 'AG (red => AF[<=2] stopped)'
-forewarn check-runs logs.jsonl -a household --by task -f 'AG !"on(Stove)"'
+          forewarn check-runs logs.jsonl -a household --by task -f 'AG !"on(Stove)"'
           forewarn check-runs logs.jsonl --rules kitchen.yaml \\
               -f no_fork --most-nodes 10000 --top 3"""
 

@@ -36,11 +36,9 @@ from forewarn.wings.trees.growth import Grown, Size, choose_size, learn_tree
 from forewarn.wings.trees.learn_label import LEAVES, run_label
 
 DESCRIPTION = """\
-Learn a predicate tree from recordings: its leaves, with the predicates of the file, are the
-states. It is split where that tells most about a class: what is done next (the default), which
-state follows, the next actions, or whether a violation follows within a time. Recordings that it
-is not learned from choose the number of leaves, unless --leaves does. Then learn the model
-again.
+Learn a predicate tree from recordings: its leaves, with the predicates of the file, are the states.
+It is split where that tells most about a class: what is done next, which state follows, the next
+actions, or whether a violation follows within a time. Then learn the model again.
 
 With --label, learn an expression for a label that only few runs have, and write it as the
 predicate learned_NAME."""

@@ -56,10 +56,9 @@ from forewarn.wings.trees.space import TreeSpace
 
 DESCRIPTION = """\
 Check an upper bound of a probability on the decision process that recordings and tree make. The
-policy that breaks the bound is followed through the recorded runs: what they bear out is real;
-what only merged states promise is followed to the leaf where it is lost, which is split. A split
-has to predict held-out runs better. It ends when the bound holds, when runs themselves break it,
-when no split helps, or with the budget."""
+policy that breaks the bound is followed through the recorded runs; where only merged states promise
+it, the leaf is split. It ends when the bound holds, when runs themselves break it, when no split
+predicts held-out runs better, or with the budget."""
 
 EPILOG = """\
 exit codes: 0 the bound holds, 1 it does not, 2 wrong usage or input.
