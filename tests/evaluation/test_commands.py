@@ -117,7 +117,7 @@ def test_foresight_is_judged_over_the_number_of_recordings(
         landing(Path("study", "lander", part, f"{seed:05}.jsonl.gz"), seed)
     # evaluation.foresight.study
     command(study.main, ["--folder", "study", "--scenarios", "lander", "--sizes", "14", "400"])
-    assert "| lander, 14 recordings | area " in capsys.readouterr().out
+    assert "| lander, 14 | area " in capsys.readouterr().out
     (found,) = json.loads(Path("study/foresight/figures.json").read_text()).values()
     names = [row["name"] for row in found["rows"]]
     assert names[:2] == ["Forewarn", "chain"] and len(names) == 5 + 3

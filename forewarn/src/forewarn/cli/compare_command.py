@@ -52,7 +52,7 @@ from forewarn.registry import ESTIMATORS, extensions
 DESCRIPTION = """\
 Judge monitor files, and rival quantities such as a distance, on the same recordings: how well they
 rank moments (area under precision and recall), how right their probabilities are, and how early
-they warn within a budget of false alarms. No recording is judged by a model that learned from it."""
+they warn within a budget of false alarms. Models judge only recordings they did not learn from."""
 
 EPILOG = """\
 Differences are to the first monitor file, whose violations count for all. Intervals (95 %) come

@@ -49,7 +49,7 @@ and rules for this kind of robot, each tried on the recordings: how often it is 
 anything in the signals comes before. The file is valid as it is.
 
 With --improve, propose predicates for a monitor file: cuts of its signals, of what they were over a
-window, and of how long its predicates have held. Half of the recordings choose, the others judge."""
+window, and of how long its predicates have held. Half of the recordings choose; the rest judges."""
 
 EPILOG = """\
 exit codes: 0 a file was written, or proposals were made, 2 wrong usage or input.
