@@ -128,6 +128,8 @@ def attributes(section: type[BaseModel]) -> Iterator[tuple[list[str], str]]:
     for entry in ENTRY.finditer(described + "\n"):
         names = entry["names"].split(", ")
         left -= set(names)
+        if names == ["others"]:  # no key of its own: what other packages name
+            continue
         yield names, markdown(" ".join(entry["text"].split()))
     if left:
         raise SystemExit(f"{section.__name__}: its docstring does not tell of {sorted(left)}")
@@ -158,7 +160,7 @@ def default(field: FieldInfo) -> str:
     if value is None or value in ((), {}, ""):
         return "none"
     if isinstance(value, BaseModel):
-        given = [f"{key}: {plain(one)}" for key, one in value if one is not None]
+        given = [f"{key}: {plain(one)}" for key, one in value if one not in (None, {})]
         return f"`{{{', '.join(given)}}}`" if 0 < len(given) <= 2 else "its defaults"
     checks = validators(field.metadata)
     if value == math.inf:

@@ -140,7 +140,7 @@ def test_trials_and_cars_of_others_are_judged(capsys: pytest.CaptureFixture[str]
     options = ["--robot", "robot", "--judged", "judged", "--ngsim", "cars", "--folder", "study"]
     command(trials.main, options)
     said = capsys.readouterr().out
-    assert "| warehouse robot, 12 recordings | area " in said
+    assert "| warehouse robot, 12 | area " in said
     assert "hard_braking: left out: broken in 0 scenes" in said
 
 
@@ -177,7 +177,7 @@ def test_trajectories_are_judged_by_the_others(
     options = ["--data", "drives", "--config", config, "--name", "towns", "--folder", "study"]
     command(trajectories.main, [*options, "--sizes", "45", "400", "--parts", "2"])
     said = capsys.readouterr().out
-    assert "| towns, 45 recordings | area " in said and "up to 38.66 s" in said
+    assert "| towns, 45 | area " in said and "| towns, 45, first crossings | mean " in said
     (found,) = json.loads(Path("study/towns/figures.json").read_text()).values()
     names = [row["name"] for row in found["rows"]]
     assert names[:2] == ["Forewarn", "chain"] and len(names) == 2 + 4 + 2
