@@ -130,30 +130,20 @@ def figures(judged: Sequence[Judged]) -> dict[str, Any]:
 
 def rows(found: Mapping[str, Any]) -> list[Row]:
     """Return what goes into the page."""
-    data = f"{found['safe']} safe trials, {found['crashes']} crashes"
     made = []
     for left_out in LEFT_OUT:
         kinds = [f"{name} {shown(found[f'{name}_{left_out}'])}" for name in sequor.CRASHES.values()]
-        told = ", ".join(
-            [*kinds, f"Mahalanobis distance {shown(found[f'mahalanobis_{left_out}'])}"]
-        )
-        question = "Warehouse robot: are crashes unlike safe runs?"
-        if left_out:
-            question += f" {UNTOUCHED.format(left_out / 10).capitalize()}"
-        made.append(
-            Row(
-                question,
-                f"ROC area {shown(found[f'distance_{left_out}'])} ({told})",
-                between(found[f"distance_{left_out}_interval"]),
-                data,
-            )
-        )
+        told = ", ".join([*kinds, f"Mahalanobis {shown(found[f'mahalanobis_{left_out}'])}"])
+        asked = UNTOUCHED.format(left_out / 10) if left_out else "are crashes unlike safe runs?"
+        area_found = f"ROC area {shown(found[f'distance_{left_out}'])} ({told})"
+        ends = between(found[f"distance_{left_out}_interval"])
+        made.append(Row(f"Warehouse robot: {asked}", area_found, ends))
     reported = (
-        f"{found['safe_reported']} of {found['safe']} safe trials, promised on average at most "
-        f"{100 * found['alpha']:.1f} %; {found['crashes_reported']} of "
+        f"{found['safe_reported']} of {found['safe']} safe (promised at most "
+        f"{100 * found['alpha']:.1f} % on average), {found['crashes_reported']} of "
         f"{plural(found['crashes'], 'crash', 'crashes')}"
     )
-    return [*made, Row("Which trials are reported as anomalous?", reported, "", data)]
+    return [*made, Row("Trials reported as anomalous", reported)]
 
 
 def main(folder: Path, robot: Path, write: bool = False) -> None:
