@@ -29,7 +29,7 @@ RUNS = (
     "anomalies {held} -c {config} -m {folder}/two.json --calibration {folder}/kept.json",
 )
 """What no test function elsewhere has in one place: commands of pages, on the corridor."""
-REFERENCE = "docs/reference/cli.md"
+HELP = "--help"
 """Each of its examples shows many options; tests run these a few at a time."""
 NO_RUNS = ("test_layout.py", "test_completion.py", Path(__file__).name)
 """Tests that name options without running a command."""
@@ -67,8 +67,17 @@ def asked_in(words: list[str]) -> Asked:
     return Asked(command, frozenset(known.get(option, option) for option in options))
 
 
+def of_help() -> Iterator[Named]:
+    """Yield the examples below the help of each command."""
+    parser = build_parser()
+    for name in COMMANDS:
+        text = re.sub(r"\\\n\s*", " ", parser_of(parser, name).epilog or "")
+        for line in re.findall(r"^(?:examples?:)?\s*(forewarn .*)", text, re.M):
+            yield Named(HELP, line)
+
+
 def of_pages() -> Iterator[tuple[Named, Asked]]:
-    for one in named(ROOT):
+    for one in (*of_help(), *named(ROOT)):
         words = of_forewarn(one)
         if (words and words != ["--version"] and words[0] not in GROUPS) or (
             words and len(words) > 1
@@ -147,12 +156,12 @@ def test_every_command_and_option_that_a_page_names_exists() -> None:
 
 
 def test_every_command_that_a_page_names_is_run_by_a_test() -> None:
-    named_by = {asked: one.page for one, asked in of_pages()}
+    named_by = {asked: one.page for one, asked in reversed(list(of_pages()))}
     assert len(named_by) > 90
     astray = [
         f"{page}: {asked}"
         for asked, page in named_by.items()
-        if not (is_run(asked) or (page == REFERENCE and has_each_option_run(asked)))
+        if not (is_run(asked) or (page == HELP and has_each_option_run(asked)))
     ]
     assert not astray, "add them to RUNS"
     never = Asked("learn", frozenset({"--add-to", "--calibration", "--store", "--delta"}))

@@ -13,7 +13,7 @@ from forewarn.monitoring.run_anomaly import DISTANCE, PART_KNOWN, AnomalyRow, Ru
 class WatchedRun(NamedTuple):
     """A run of a recording.
 
-    `last`: what was said at its last moment, and so of all of it.
+    `last`: the row of its last moment, which counts for all of it.
     `moments`: moments of it that were seen.
     `in_part`: moments that were judged although some signals were not known.
     """

@@ -105,7 +105,7 @@ class Chosen:
     `unseeing`: fitted without the rows of each fold.
     `rounds`: trees of each kind.
     `weights` (shape (1 + members,)): the intercept first.
-    `scores` (shape (n,)): what is said of each row by the members that were fitted without it.
+    `scores` (shape (n,)): the score of each row by the members that were fitted without it.
     """
 
     whole: Members
