@@ -74,7 +74,7 @@ def page() -> str:
     signals, arrivals = (_link(MESSAGES / "msg" / f"{one}.msg") for one in ("Signals", "Arrivals"))
     inputs = INPUTS.format(signals=signals, arrivals=arrivals).rstrip()
     lines += [inputs, "", "| Service | Type | |", "|---|---|---|", *services]
-    return HEAD + "\n".join([*lines, *_parameters(), *_messages()])
+    return HEAD + "\n".join([*lines, *_parameters(), *_messages("\n".join(lines))])
 
 
 def _topics(node: LifecycleNode) -> Iterator[str]:
@@ -177,10 +177,12 @@ def _accepted(entry: parameters.Parameter) -> str:
     return kind + ("; at the start" if descriptor.read_only else "")
 
 
-def _messages() -> Iterator[str]:
-    yield from ("", "## Messages and actions", "")
+def _messages(above: str) -> Iterator[str]:
+    """Yield the messages and actions that the tables above do not name."""
+    yield from ("", "## Other messages and actions", "")
     for folder in ("msg", "action"):
         for path in sorted((MESSAGES / folder).glob(f"*.{folder}")):
-            sentence = _first(path).partition(". ")[0].rstrip(".")
-            yield f"- {_link(path)}: {sentence}."
+            if (link := _link(path)) not in above:
+                sentence = _first(path).partition(". ")[0].rstrip(".")
+                yield f"- {link}: {sentence}."
     yield ""

@@ -109,7 +109,7 @@ class BackgroundBounds:
 
     @property
     def failed(self) -> bool:
-        """Tell whether there will be no bounds."""
+        """Return whether the bounds could not be computed."""
         return self._error is not None
 
     def take(

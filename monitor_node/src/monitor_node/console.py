@@ -44,7 +44,7 @@ def _run(executable: str, module: str, interrupted: int) -> None:
 
 
 def asked(arguments: Sequence[str]) -> bool:
-    """Tell whether help is asked for; what follows ``--ros-args`` is the middleware's."""
+    """Return whether help is asked for; arguments after ``--ros-args`` are the middleware's."""
     arguments = list(arguments)
     own = arguments[: arguments.index("--ros-args")] if "--ros-args" in arguments else arguments
     return any(word in ASKING for word in own)

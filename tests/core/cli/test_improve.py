@@ -182,7 +182,11 @@ def test_what_cannot_be_improved_is_refused(
         (MONITOR, (one,), "BAG: 1 recording (accepted: 4 or more"),
         (MONITOR, (bags, "--property", "no"), "properties: there is no property 'no'"),
         (MONITOR.replace("gap<0.6)", "gap > 40)"), (bags,), "is violated in none of the"),
-        (MONITOR.replace("hum:", "improve_1:"), (bags,), "'improve_1' is kept for --improve"),
+        (
+            MONITOR.replace("hum:", "improve_1:"),
+            (bags,),
+            "the name 'improve_1' is reserved for --improve",
+        ),
     ):
         config.write_text(text)
         result = forewarn("init", "--improve", config, *arguments)

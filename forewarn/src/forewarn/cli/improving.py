@@ -174,7 +174,10 @@ def _read(
     derived = {f"{PREFIX}{i}": SignalSpec(value=text) for i, text in enumerate(sources.values())}
     for name in derived.keys() & spec.signals.keys():
         raise ConfigError(
-            f"{name!r} is kept for --improve", file=spec.file, key="signals", accepted="other names"
+            f"the name {name!r} is reserved for --improve",
+            file=spec.file,
+            key="signals",
+            accepted="other names",
         )
     wide = compile_spec(spec.derived({**spec.signals, **derived}), compiled.abstraction.fitted)
     how = Replaying(build_monitor(wide, None), (), allow_missing, keep_signals=True)

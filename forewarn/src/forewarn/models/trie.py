@@ -60,7 +60,7 @@ class Trie:
         return there, True
 
     def leave(self, endpoint: int) -> bool:
-        """Take one run away from an endpoint; return whether it is gone."""
+        """Take one run away from an endpoint; return whether none ends there any more."""
         self.runs[endpoint] -= 1
         if self.runs[endpoint]:
             return False

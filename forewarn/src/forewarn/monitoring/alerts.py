@@ -88,7 +88,7 @@ def parse_kept(data: Any) -> Kept:
         alerts.append(found)
     numbers = [alert.id for alert in alerts]
     if sorted({0, *numbers}) != [0, *numbers] or not max(numbers, default=0) <= data["total"]:
-        raise ValueError(f"alerts {numbers} of {data['total']}")
+        raise ValueError(f"alerts {numbers} do not rise from 1 to at most {data['total']}")
     open_ones = [alert.name for alert in alerts if alert.open]
     if len(set(open_ones)) < len(open_ones):
         raise ValueError(f"alerts that go on at the same time: {', '.join(open_ones)}")

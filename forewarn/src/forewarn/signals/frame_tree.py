@@ -111,7 +111,7 @@ class Link:
 
 
 class FrameTree:
-    """All frames that were heard of."""
+    """The frames of which a transform has arrived."""
 
     def __init__(self) -> None:
         self.links: dict[str, Link] = {}

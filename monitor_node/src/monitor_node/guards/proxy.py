@@ -48,7 +48,7 @@ def action_class(name: str, spec: GuardSpec) -> Any:
     texts = [field_name for field_name, type_name in fields.items() if type_name == "string"]
     if spec.reason is not None and spec.reason not in texts:
         raise ConfigError(
-            f"{spec.reason!r} is no text in the result of {spec.type}",
+            f"{spec.reason!r} is no text field of the result of {spec.type}",
             key=f"guards.{name}.reason",
             accepted=", ".join(texts) or "no key reason: the result has no text",
         )

@@ -59,7 +59,7 @@ class DistanceDetector(LiveRuns):
 
     @property
     def longest_normal(self) -> int:
-        """Moments of the longest run that its promise is about."""
+        """Moments of the longest normal run: the promise is about runs as long."""
         return self.normal.longest
 
     @property

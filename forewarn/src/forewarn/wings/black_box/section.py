@@ -62,7 +62,7 @@ class BlackBoxSpec(Section):
 
     @property
     def bound(self) -> str:
-        """What it takes at the most, for people."""
+        """Return in words how much memory and disk it takes at most."""
         return (
             f"at most {size_text(self.memory)} of messages in memory, for {self.before:g} s before "
             f"a trigger as long as they come at no more than {size_text(self.rate)}/s, and "
