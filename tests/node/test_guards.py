@@ -334,7 +334,7 @@ def test_a_server_that_is_not_there_or_dies_or_does_not_want(
 ) -> None:
     process = run("reason: success, timeout: 20", autostart=False)
     assert not probe.change("configure")
-    told = "guards.arm.reason: 'success' is no text field of the result of forewarn_msgs/action/RunStep"
+    told = "'success' is no text field of the result of forewarn_msgs/action/RunStep"
     assert f"{told} (accepted: text)" in process.output
     config = tmp_path / "monitor.yaml"
     config.write_text(config.read_text().replace("reason: success", "reason: text"))
