@@ -158,7 +158,7 @@ def test_crashes_are_judged_by_successes_alone(
     found = json.loads(Path("study/successes/figures.json").read_text())
     assert found["distance_0"] == 1.0 and found["oncoming_0"] is None
     assert (found["safe"], found["crashes"], found["crashes_reported"]) == (12, 12, 12)
-    assert "12 safe trials, 12 crashes" in capsys.readouterr().out
+    assert "of 12 safe (promised at most" in capsys.readouterr().out
 
 
 @pytest.mark.long
@@ -191,7 +191,7 @@ def test_households_are_judged(
     write_logs(tmp_path / "D" / "agents" / "agentspec_embodied", tmp_path / "D" / "safeagentbench")
     run("evaluation.embodied.study", "--data", "D", monkeypatch=monkeypatch, folder=tmp_path)
     said = capsys.readouterr().out
-    assert "| Chains, nobody intervenes | 16.67 % unsafe" in said
+    assert "| Chains, nobody intervenes | 16.67%, " in said
     assert "| Real logs: unsafe tasks stopped by any of 1 rules | 0.0% |" in said
 
 
@@ -232,7 +232,7 @@ def test_the_cost_of_the_guard_is_measured(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "evaluation.guard.latency", "--rounds", "1"]
     ran = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
-    assert "| guard, rules on names of calls: processor time of a step | p50 " in ran.stdout
+    assert "| guard, rules on names of calls | p50 " in ran.stdout
 
 
 @pytest.mark.clocked
