@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import rclpy
-from live_ros import Probe, Process
+from live_ros import Probe, Process, monitor_parameters
 from rclpy.context import Context
 from rclpy.node import Node
-from small_world import MONITOR
+from small_world import DISTANCE, MONITOR, ODOMETRY, TYPES
 
 from forewarn_ros.overrides import unaddressed
 
@@ -165,3 +165,19 @@ def test_a_file_of_parameters_that_names_another_node_is_told_once(
         probe.wait(lambda: said in process.output, lambda: process.output)
         process.stop()
         assert process.output.count("no parameters for this node") == 1
+
+
+def test_relative_topics_lie_in_the_namespace_of_the_node(
+    tmp_path: Path, world: Path, domain: int
+) -> None:
+    text = (world / "monitor.yaml").read_text().replace("/world/", "world/")
+    (tmp_path / "monitor.yaml").write_text(text)
+    listener = Probe(domain, "/robot1/monitor")
+    # The model was learned with the full names.
+    parameters = monitor_parameters(world, config=str(tmp_path / "monitor.yaml"))
+    with Process("main", domain, parameters, "-r", "__ns:=/robot1"):
+        for topic in (ODOMETRY, DISTANCE):
+            listener.connected(f"/robot1{topic}", TYPES[topic])
+        listener.wait(lambda: listener.risks, "a verdict")
+        assert not listener.node.get_subscriptions_info_by_topic(ODOMETRY)
+    listener.close()

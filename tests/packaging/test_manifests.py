@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 PYTHON_PACKAGES = ("forewarn", "forewarn_ros", "monitor_node", "apollo_bridge", "agent_guard")
 MANIFESTS = (
@@ -93,10 +94,15 @@ def test_machines_with_ros_get_every_requirement(repository: Path) -> None:
     needed = requirement_names(options["install_requires"].splitlines())
     root = ET.parse(repository / "forewarn" / "package.xml").getroot()
     debian = {e.text for e in root if e.tag.endswith("depend")}
-    pip = requirement_names((repository / "requirements" / "ros.txt").read_text().splitlines())
+    lines = (repository / "requirements" / "ros.txt").read_text().splitlines()
+    pip = requirement_names(lines)
     missing = [name for name in needed if name not in pip and ROSDEP.get(name) not in debian]
     assert not missing
-    assert "<2" in pip["numpy"], "distributions up to Kilted are built against numpy 1.x"
+    numpy = [Requirement(line) for line in lines if line.startswith("numpy")]
+    for python, builds_with in (("3.10", "1.21.5"), ("3.12", "1.26.4"), ("3.14", "2.3.5")):
+        (wanted,) = [r for r in numpy if r.marker.evaluate({"python_version": python})]
+        assert builds_with in wanted.specifier, f"what ROS on Python {python} was built against"
+        assert ("2.0" in wanted.specifier) is False
 
 
 def test_top_level_is_no_package(repository: Path) -> None:

@@ -91,7 +91,7 @@ def test_a_release_builds_tries_attests_and_publishes_in_this_order() -> None:
     attested = used.index("actions/attest-build-provenance")
     assert attested < used.index("pypa/gh-action-pypi-publish")
     assert {str(v) for v in jobs["try"]["strategy"]["matrix"]["python"]} == {
-        "3.10", "3.11", "3.12", "3.13",
+        "3.10", "3.11", "3.12", "3.13", "3.14",
     }  # fmt: skip
 
 

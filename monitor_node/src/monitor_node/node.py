@@ -121,7 +121,7 @@ class MonitorNode(ReportingNode):
         config = self._value("config")
         if not config:
             raise ConfigError("is not set", key="parameter config", accepted="a monitor file")
-        whole = self._in_mode(load_spec(config))
+        whole = self._in_mode(load_spec(config, self.get_namespace()))
         self._model = self._load_model(whole.model_path)
         compiled = compile_for(whole, self._model)
         spec = divide(whole).node

@@ -30,6 +30,22 @@ def spec_of(text: str):
     return parse_spec(parse_document(text, Path("m.yaml")))
 
 
+def test_relative_topics_lie_in_a_namespace_and_models_stay_valid() -> None:
+    frame = "  at: {frame: {of: base_link, in: map, topic: tf}, value: translation.x}\n"
+    text = GOOD.replace("signals:\n", f"signals:\n{frame}")
+    absolute, relative = (compile_spec(spec_of(t)) for t in (
+        text.replace("topic: tf", "topic: /tf"), text.replace("topic: /", "topic: ")
+    ))  # fmt: skip
+    assert relative.spec == absolute.spec
+    robot = parse_spec(parse_document(text.replace("topic: /", "topic: "), Path("m.yaml")), "/r1")
+    assert robot.topics.keys() == {"/r1/odom", "/r1/light", "/r1/tf", "/tf_static"}
+    digests = {c.abstraction.digest for c in (absolute, relative, compile_spec(robot))}
+    assert len(digests) == 1
+    with pytest.raises(ConfigError, match="own namespace") as caught:
+        spec_of(GOOD.replace("/light", "~/light"))
+    assert caught.value.key.endswith("signals.light")
+
+
 def test_a_good_file_gives_defaults_and_typed_values() -> None:
     spec = spec_of(GOOD)
     assert spec.signals["light"].timeout == float("inf")

@@ -34,7 +34,7 @@ from forewarn.config.sections import (
     ShapeSpec,
     StatesSpec,
 )
-from forewarn.config.signals import TRANSFORMS, Expr, Limit, SignalSpec
+from forewarn.config.signals import TRANSFORMS, Expr, Limit, SignalSpec, topic_in
 from forewarn.config.stepwise import misfits
 from forewarn.config.trajectories import TrajectoriesSpec
 from forewarn.config.yaml_text import Document, load_document
@@ -210,6 +210,24 @@ class MonitorSpec(Section):
         copy._origin = self.origin
         return copy
 
+    def in_namespace(self, namespace: str) -> MonitorSpec:
+        """Return a copy whose relative topics lie in a ROS namespace; models remain valid.
+
+        Parameters
+        ----------
+        namespace : str
+            ``/`` or ``/robot1``.
+        """
+        signals = {name: one.in_namespace(namespace) for name, one in self.signals.items()}
+        if signals == self.signals:
+            return self
+        changes: dict[str, object] = {"signals": signals}
+        if self.step and any(self.step == one.topic for one in self.signals.values()):
+            changes["step"] = topic_in(namespace, self.step)
+        copy = self.model_copy(update=changes)
+        copy._origin = None if namespace == "/" else self.in_namespace("/").origin
+        return copy
+
     @property
     def model_path(self) -> Path | None:
         """Return where the model file lies; relative paths start at the monitor file."""
@@ -291,8 +309,8 @@ class MonitorSpec(Section):
         return copy
 
 
-def load_spec(path: Path | str) -> MonitorSpec:
-    """Read and check a monitor file.
+def load_spec(path: Path | str, namespace: str = "/") -> MonitorSpec:
+    """Read and check a monitor file; its relative topics are taken to lie in `namespace`.
 
     Raises
     ------
@@ -300,11 +318,14 @@ def load_spec(path: Path | str) -> MonitorSpec:
         Naming file, line, key path, value and what is accepted; all findings at once.
     """
     path = Path(path)
-    return parse_spec(with_fragments(load_document(path)))
+    return parse_spec(with_fragments(load_document(path)), namespace)
 
 
-def parse_spec(document: Document) -> MonitorSpec:
-    """Check a YAML document against the shape of a monitor file; raises ConfigError."""
+def parse_spec(document: Document, namespace: str = "/") -> MonitorSpec:
+    """Check a YAML document against the shape of a monitor file; raises ConfigError.
+
+    Relative topics are taken to lie in `namespace`.
+    """
     if not isinstance(document.data, dict):
         raise ConfigError(
             f"the document is {type(document.data).__name__}, not a mapping",
@@ -321,6 +342,7 @@ def parse_spec(document: Document) -> MonitorSpec:
         spec = MonitorSpec.model_validate({**document.data, "file": document.file})
     except ValidationError as error:
         raise ConfigErrors(list(validation_problems(error, MonitorSpec, document))) from None
+    spec = spec.in_namespace(namespace)
     errors = [*_name_errors(spec, document), *_misfit_errors(spec, document)]
     if errors:
         raise ConfigErrors(errors)

@@ -23,6 +23,11 @@ Expr = Annotated[str, BeforeValidator(_expression), Field(min_length=1)]
 Name = Annotated[str, Field(min_length=1)]
 
 
+def topic_in(namespace: str, topic: str) -> str:
+    """Return the full name of a ROS topic; one that begins with a slash is one already."""
+    return topic if topic.startswith("/") else f"{namespace.rstrip('/')}/{topic}"
+
+
 class FrameSpec(Section):
     """A pose: where one frame lies in another, by the transforms of tf2.
 
@@ -61,7 +66,9 @@ class SignalSpec(Section):
     Attributes
     ----------
     topic, type : str or None
-        ROS topic and message type, ``nav_msgs/msg/Odometry``. For goals of an action under a guard:
+        ROS topic and message type, ``nav_msgs/msg/Odometry``. ``odom`` without a slash lies in the
+        namespace of the node; in a recording it is ``/odom``, or ``/robot1/odom`` of the recording
+        ``BAG::namespace=robot1``. For goals of an action under a guard:
         ``/NAME/goal`` and ``nav2_msgs/action/NavigateToPose_Goal``. For its feedback:
         ``/NAME/_action/feedback`` and ``nav2_msgs/action/NavigateToPose_FeedbackMessage``.
     channel, message : str or None
@@ -115,6 +122,11 @@ class SignalSpec(Section):
     def _source_or_derived(self) -> SignalSpec:
         if (self.topic is None) != (self.type is None):
             raise ValueError("topic and type go together; a derived signal has neither")
+        if (self.topic or "").startswith("~"):
+            raise ValueError(
+                f"{self.topic!r} is in the monitor node's own namespace (accepted: /odom, or odom "
+                "for the namespace around the node)"
+            )
         if (self.channel is None) != (self.message is None):
             raise ValueError("channel and message go together: apollo.canbus.Chassis, say")
         if self.topic is not None and self.channel is not None:
@@ -151,6 +163,15 @@ class SignalSpec(Section):
         if self.frame is not None:
             return self.frame.topic
         return self.channel if self.topic is None else self.topic
+
+    def in_namespace(self, namespace: str) -> SignalSpec:
+        """Return a copy whose relative topics lie in a ROS namespace."""
+        if self.topic is not None:
+            return self.model_copy(update={"topic": topic_in(namespace, self.topic)})
+        if self.frame is None:
+            return self
+        topics = {key: topic_in(namespace, getattr(self.frame, key)) for key in ("topic", "static")}
+        return self.model_copy(update={"frame": self.frame.model_copy(update=topics)})
 
     def reads(self, topic: str) -> bool:
         """Tell whether the signal is read from a topic or channel."""
