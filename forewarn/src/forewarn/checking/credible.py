@@ -38,19 +38,11 @@ MAX_TABLE_BYTES = 256 * 1024 * 1024
 
 
 class RiskQuery(NamedTuple):
-    """One property to ask of a chain.
-
-    Attributes
-    ----------
-    classes : ndarray of int, shape (n,)
-        Letter class of each chain state.
-    horizon : int or None
-        Steps; None is unbounded.
-    """
+    """One property to ask of a chain."""
 
     automaton: Automaton
-    classes: NDArray[np.int64]
-    horizon: int | None
+    classes: NDArray[np.int64]  # shape (n,): letter class of each chain state
+    horizon: int | None  # steps; None is unbounded
 
 
 def credible_tables(
@@ -70,12 +62,8 @@ def credible_tables(
     end of the episode. Sampling is seeded from the model's counts: the same counts give the same
     bounds.
 
-    Parameters
-    ----------
-    confidence : float
-        Posterior probability between the bounds, half of the rest on either side.
-    complete : bool
-        There are no other states than the model's.
+    `confidence`: posterior probability between the bounds, half of the rest on either side.
+    `complete`: there are no other states than the model's.
     """
     chain = estimate_chain(model, model.smoothing)
     tables = [risk_table(chain, *question) for question in questions]
@@ -174,13 +162,9 @@ class PosteriorSampler:
     thousandth on average, stays with the last one. Under a heavy prior (`alpha` 1, say), where that
     would be too coarse, every successor has its own variable.
 
-    Parameters
-    ----------
-    smoothing : Smoothing
-        The prior.
-    missing : ndarray, shape (n,), optional
-        Prior weight of a state that the model does not have; it comes last in each sampled chain,
-        which never leaves it.
+    `smoothing`: the prior.
+    `missing`, shape (n,): prior weight of a state that the model does not have; it comes last in
+    each sampled chain, which never leaves it.
     """
 
     def __init__(

@@ -28,42 +28,28 @@ RANKING_STEPS = 2_000
 class CriticalSubsystem(NamedTuple):
     """States that suffice to break an upper bound of reachability.
 
-    Attributes
-    ----------
-    states : tuple of int
-        Indices of the states, rising; targets that are needed are among them.
-    probability : float
-        Probability to reach the targets within these states alone; greater than the bound.
-    bound : float
-        The bound that is broken.
-    minimal : bool
-        Whether no fewer states do; else the sub-system is small and certified by its probability.
-    at_least : int
-        A proven lower bound of the number of states of every critical sub-system.
-    method : str
-        What was done, for people.
+    `probability`: probability to reach the targets within these states alone; greater than the
+    bound.
+    `minimal`: whether no fewer states do; else the sub-system is small and certified by its
+    probability.
+    `at_least`: a proven lower bound of the number of states of every critical sub-system.
     """
 
-    states: tuple[int, ...]
+    states: tuple[int, ...]  # indices of the states, rising; targets that are needed are among them
     probability: float
-    bound: float
+    bound: float  # the bound that is broken
     minimal: bool
     at_least: Annotated[int, Ge(0)]
-    method: str
+    method: str  # what was done, for people
 
 
 class CriticalPart(NamedTuple):
     """A part of the process that breaks the bound by itself.
 
-    Attributes
-    ----------
-    states : tuple of str
-        Their names.
-    probability, bound, minimal, at_least, method
-        See `CriticalSubsystem`.
+    `probability`, `bound`, `minimal`, `at_least`, `method`: see `CriticalSubsystem`.
     """
 
-    states: tuple[str, ...]
+    states: tuple[str, ...]  # their names
     probability: float
     bound: float
     minimal: bool
@@ -74,10 +60,7 @@ class CriticalPart(NamedTuple):
 def within(matrix: sparse.csr_matrix, start: int, targets: Mask, states: Mask) -> float:
     """Return the probability to reach the targets without leaving `states`.
 
-    Raises
-    ------
-    CheckingError
-        If a row does not sum to 1, or the accuracy cannot be assured.
+    Raises CheckingError if a row does not sum to 1, or the accuracy cannot be assured.
     """
     if not states[start]:
         return 0.0
@@ -103,25 +86,13 @@ def critical_subsystem(
     again. For a decision process take the chain of a policy, the maximising one say: the
     sub-system is smallest for that policy.
 
-    Parameters
-    ----------
-    matrix : csr_matrix, shape (n, n)
-        Transition probabilities of a chain.
-    start : int
-        The initial state.
-    targets : ndarray of bool, shape (n,)
-        The bad states.
-    bound : float
-        The broken bound: the probability to reach a bad state is greater.
-    exact_states : int
-        Relevant states up to which the smallest is looked for.
-    budget : float
-        Seconds that the search may take; a solution under way is still finished.
-
-    Raises
-    ------
-    CheckingError
-        If the bound is not broken, or arguments do not fit.
+    `matrix`, shape (n, n): transition probabilities of a chain.
+    `start`: the initial state.
+    `targets`, shape (n,): the bad states.
+    `bound`: the broken bound: the probability to reach a bad state is greater.
+    `exact_states`: relevant states up to which the smallest is looked for.
+    `budget`: seconds that the search may take; a solution under way is still finished.
+    Raises CheckingError if the bound is not broken, or arguments do not fit.
     """
     matrix = sparse.csr_matrix(matrix)
     _check_broken(matrix, start, targets, bound)

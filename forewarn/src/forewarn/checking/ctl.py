@@ -58,15 +58,8 @@ def is_ctl(text: str) -> bool:
 def parse(text: str, unit: str = "steps") -> CtlFormula:
     """Parse a CTL formula: ``AG (a => AF[<=5] b)``, ``A [p U[2:5] q]``, ``EF<=3 p``.
 
-    Parameters
-    ----------
-    unit : str
-        Unit of bounds that name none: ``s``, ``ms``, ``us``, ``ns`` or ``steps``.
-
-    Raises
-    ------
-    CheckingError
-        With the position.
+    `unit`: unit of bounds that name none: ``s``, ``ms``, ``us``, ``ns`` or ``steps``.
+    Raises CheckingError with the position.
     """
     if len(text) > LONGEST:
         raise CheckingError(f"has {len(text)} characters", accepted=f"at most {LONGEST}")
@@ -225,19 +218,11 @@ def evaluate(
 ) -> Mask:
     """Return the nodes in which `formula` holds, shape (n,).
 
-    Parameters
-    ----------
-    leaf : callable
-        Nodes in which a name holds.
-    graph : csr_matrix, shape (n, n)
-        An edge for each stored entry above 0; every node has a successor. An edge is one moment.
-    clock : Clock, optional
-        What bounds in seconds mean; without it, bounds are in steps.
-
-    Raises
-    ------
-    CheckingError
-        If a bound means nothing to the clock, or takes too many rounds.
+    `leaf`: nodes in which a name holds.
+    `graph`, shape (n, n): an edge for each stored entry above 0; every node has a successor. An
+    edge is one moment.
+    `clock`: what bounds in seconds mean; without it, bounds are in steps.
+    Raises CheckingError if a bound means nothing to the clock, or takes too many rounds.
     """
     return _Labelling(leaf, sparse.csr_matrix(graph > 0, dtype=np.int8), clock).label(formula)
 

@@ -21,17 +21,11 @@ def absorption(moves: Floats, exits: Floats) -> Floats:
     it, never one minus what stays. Every number is a sum of products of non-negative numbers, so
     each entry is right to some ``n`` roundings, however slowly the chain leaves.
 
-    Parameters
-    ----------
-    moves : ndarray, shape (n, n)
-        Non-negative weights of moves among the states; the diagonal is ignored.
-    exits : ndarray, shape (n, k)
-        Non-negative weights of the exits. Rows of both need not sum to 1: only ratios count.
-
-    Raises
-    ------
-    CheckingError
-        If a state cannot leave (its probabilities are not defined), or numbers underflow.
+    `moves`, shape (n, n): non-negative weights of moves among the states; the diagonal is ignored.
+    `exits`, shape (n, k): non-negative weights of the exits. Rows of both need not sum to 1: only
+    ratios count.
+    Raises CheckingError if a state cannot leave (its probabilities are not defined), or numbers
+    underflow.
     """
     a = np.array(moves, dtype=np.float64)
     b = np.array(exits, dtype=np.float64)
@@ -58,19 +52,10 @@ def sparse_absorption(
 
     States with the fewest paths through them go first (Markowitz).
 
-    Parameters
-    ----------
-    moves : csr_matrix, shape (n, n)
-        Non-negative weights of moves; the diagonal is ignored.
-    hit, miss : ndarray, shape (n,)
-        Non-negative weights of the two exits.
-    max_entries : int
-        Moves that elimination may add before it gives up.
-
-    Raises
-    ------
-    CheckingError
-        If a state cannot leave, or elimination adds too many moves.
+    `moves`, shape (n, n): non-negative weights of moves; the diagonal is ignored.
+    `hit`, `miss`, shape (n,): non-negative weights of the two exits.
+    `max_entries`: moves that elimination may add before it gives up.
+    Raises CheckingError if a state cannot leave, or elimination adds too many moves.
     """
     n = moves.shape[0]
     after, before = _neighbours(moves)

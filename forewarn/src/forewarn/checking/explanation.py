@@ -42,22 +42,13 @@ NEGLIGIBLE = 1e-12
 class Way(NamedTuple):
     """One way to the violation: the states passed, however long each is stayed in.
 
-    Attributes
-    ----------
-    states : tuple of int
-        Indices of the chain's states, from the present one to where the property is violated.
-    probability : float
-        Probability to take this way to a violation within the horizon.
-    share : float
-        The same as a share of the risk.
-    steps : float
-        Expected number of steps to the violation on this way.
+    `states`: indices of the chain's states, from the present one to where the property is violated.
     """
 
     states: tuple[int, ...]
-    probability: float
-    share: float
-    steps: float
+    probability: float  # probability to take this way to a violation within the horizon
+    share: float  # the same as a share of the risk
+    steps: float  # expected number of steps to the violation on this way
 
 
 def likely_ways(
@@ -91,24 +82,15 @@ def likely_ways(
 class _Entry(NamedTuple):
     """A sequence of states in the queue, ordered by the first two fields.
 
-    Attributes
-    ----------
-    bound : float
-        Minus the probability to violate by it, or by any way that begins with it.
-    complete : float or None
-        Expected steps if the violation comes in its last state; None if it may go on.
-    before : ndarray
-        Occupancy of the state before the last, or of the first on arrival, (times, m).
-    weight : float
-        Probability to go from the state before to the last one.
+    `complete`: expected steps if the violation comes in its last state; None if it may go on.
     """
 
-    bound: float
+    bound: float  # minus the probability to violate by it, or by any way that begins with it
     number: int
     states: tuple[int, ...]
     complete: float | None
-    before: Floats
-    weight: float = 1.0
+    before: Floats  # occupancy of the state before the last, or of the first on arrival, (times, m)
+    weight: float = 1.0  # probability to go from the state before to the last one
 
 
 class _Search:
@@ -254,20 +236,12 @@ class _Search:
 
 
 class PredicateEffect(NamedTuple):
-    """What the risk would be if one predicate were different at the next tick.
-
-    Attributes
-    ----------
-    value : bool
-        The value it would have.
-    change : float
-        The same minus the risk if the state stays as it is; negative where it is lower.
-    """
+    """What the risk would be if one predicate were different at the next tick."""
 
     predicate: str
-    value: bool
+    value: bool  # the value it would have
     risk: float
-    change: float
+    change: float  # the same minus the risk if the state stays as it is; negative where it is lower
 
 
 class KnownStates(Protocol):
@@ -333,10 +307,6 @@ def expected_steps(
     0 where the property is violated already, NaN where it
     cannot be within the horizon.
 
-    Parameters
-    ----------
-    horizon : int
-        Steps H.
     """
     check_arguments(chain, automaton, classes, horizon)
     layers = automaton.transitions.shape[0] - 2

@@ -26,37 +26,22 @@ BoundKind = Literal["none", "credible", "sound", "clustered"]
 class RiskTable:
     """Probability of a violation for every state of the product of chain and automaton.
 
-    Attributes
-    ----------
-    values : ndarray, shape (n, m)
-        ``values[s, q]``: probability to reach `violated` within the horizon, given that the
-        chain is in state s, the automaton has read it and is in q. 1 where q is `violated`; 0
-        at terminal states, which end every obligation; NaN in unseen states.
-    lower, upper : ndarray of shape (n, m) or None
-        Bounds of `kind`; [0, 1] in unseen states.
-    kind : 'none', 'credible', 'sound' or 'clustered'
-        What the bounds mean.
-    confidence : float or None
-        Their confidence level.
-    horizon : int or None
-        Steps; None is unbounded.
-    notes : tuple of str
-        What a user should know of these numbers.
-    remarks : tuple of str
-        What they are made of, which warns of nothing.
-    expected : ndarray of shape (n, m) or None
-        Expected steps to the violation, given that there is one within the horizon
-        (`times.expected_steps`); NaN where there is none.
+    `values`, shape (n, m): ``values[s, q]``: probability to reach `violated` within the horizon,
+    given that the chain is in state s, the automaton has read it and is in q. 1 where q is
+    `violated`; 0 at terminal states, which end every obligation; NaN in unseen states.
+    `lower`, `upper`, shape (n, m): bounds of `kind`; [0, 1] in unseen states.
+    `expected`, shape (n, m): expected steps to the violation, given that there is one within the
+    horizon (`times.expected_steps`); NaN where there is none.
     """
 
     values: Floats
     lower: Floats | None = None
     upper: Floats | None = None
-    kind: BoundKind = "none"
-    confidence: float | None = None
-    horizon: int | None = None
-    notes: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    kind: BoundKind = "none"  # what the bounds mean
+    confidence: float | None = None  # their confidence level
+    horizon: int | None = None  # steps; None is unbounded
+    notes: tuple[str, ...] = ()  # what a user should know of these numbers
+    remarks: tuple[str, ...] = ()  # what they are made of, which warns of nothing
     expected: Floats | None = None
 
 
@@ -64,46 +49,33 @@ class RiskTable:
 class ProcessRisk:
     """Probability of a violation for every state of the product of process and automaton.
 
-    Attributes
-    ----------
-    values : ndarray, shape (n, m)
-        ``values[s, q]``: the probability to reach `violated` within the horizon, given that the
-        process is in state s, the automaton has read it and is in q. NaN where nothing was seen
-        done.
-    lower, upper : ndarray, shape (n, m)
-        Bounds of it, by intervals of all transitions; [0, 1] where nothing was seen done.
-    confidence : float
-        Probability that the bounds hold for all states at once.
-    notes : tuple of str
-        What a user should know of these numbers.
+    `values`, shape (n, m): ``values[s, q]``: the probability to reach `violated` within the
+    horizon, given that the process is in state s, the automaton has read it and is in q. NaN where
+    nothing was seen done.
+    `lower`, `upper`, shape (n, m): bounds of it, by intervals of all transitions; [0, 1] where
+    nothing was seen done.
     """
 
     values: Floats
     lower: Floats
     upper: Floats
-    confidence: float
-    notes: tuple[str, ...]
+    confidence: float  # probability that the bounds hold for all states at once
+    notes: tuple[str, ...]  # what a user should know of these numbers
 
 
 @dataclass(frozen=True, eq=False)
 class RiskOfActions(ProcessRisk):
     """Probability of a violation with the recorded mix of actions, and after each action.
 
-    Attributes
-    ----------
-    done_values, done_lower, done_upper : ndarray, shape (k, m)
-        The same if one of the k actions that were seen in a state is taken first.
-    done : mapping of (int, str) to int
-        Row in these of a state and an action.
-    visits : tuple of int, length k
-        How often that was seen.
+    `done_values`, `done_lower`, `done_upper`, shape (k, m): the same if one of the k actions that
+    were seen in a state is taken first.
     """
 
     done_values: Floats
     done_lower: Floats
     done_upper: Floats
-    done: Mapping[tuple[int, str], int]
-    visits: tuple[int, ...]
+    done: Mapping[tuple[int, str], int]  # row in these of a state and an action
+    visits: tuple[int, ...]  # how often that was seen
 
 
 class Checker(Protocol):
@@ -131,10 +103,8 @@ def label_states(
     At a terminal state only its own name holds. A terminal state that the formula does not name
     ends every pending obligation: its class is ``ENDED``.
 
-    Raises
-    ------
-    CheckingError
-        If the formula names something that is neither predicate nor terminal label.
+    Raises CheckingError if the formula names something that is neither predicate nor terminal
+    label.
     """
     for atom in automaton.atoms:
         check_known(atom, vocabulary)
@@ -165,10 +135,7 @@ def where_holds(
 ) -> NDArray[np.bool_]:
     """Return in which states a predicate or terminal label holds, shape (n,).
 
-    Raises
-    ------
-    CheckingError
-        If it is neither; `text` is the query that names it.
+    Raises CheckingError if it is neither; `text` is the query that names it.
     """
     check_known(atom, vocabulary, text)
     return np.array([vocabulary.holds(atom, state) for state in states], dtype=bool)

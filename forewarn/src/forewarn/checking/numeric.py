@@ -43,23 +43,13 @@ def risk_table(
     end of what is known, without a violation: the point estimate leaves out what the model
     cannot tell, `notes` say how much probability that concerns, and bounds cover it.
 
-    Parameters
-    ----------
-    chain : Chain
-        The chain, n states.
-    automaton : Automaton
-        The property's monitor, m states.
-    classes : ndarray of int, shape (n,)
-        Letter class of each chain state (`label_states`).
-    horizon : int or None
-        Steps; None for the probability ever to violate.
-    precision : float
-        Relative error allowed where a bounded response is solved by iteration.
-
-    Raises
-    ------
-    CheckingError
-        If the arguments do not fit, or the accuracy of an unbounded risk cannot be assured.
+    `chain`: the chain, n states.
+    `automaton`: the property's monitor, m states.
+    `classes`, shape (n,): letter class of each chain state (`label_states`).
+    `horizon`: steps; None for the probability ever to violate.
+    `precision`: relative error allowed where a bounded response is solved by iteration.
+    Raises CheckingError if the arguments do not fit, or the accuracy of an unbounded risk cannot be
+    assured.
     """
     check_arguments(chain, automaton, classes, horizon)
     values, notes = point_values(chain, automaton, classes, horizon, precision)
@@ -259,18 +249,10 @@ class _Step:
 
 
 class FirstViolations(NamedTuple):
-    """When violations come, from all product states.
+    """When violations come, from all product states."""
 
-    Attributes
-    ----------
-    risk : ndarray, shape (n, m)
-        Probability of a violation within the horizon.
-    moment : ndarray, shape (n, m)
-        Sum of ``h P(T = h)`` over the steps h up to the horizon.
-    """
-
-    risk: Floats
-    moment: Floats
+    risk: Floats  # shape (n, m): probability of a violation within the horizon
+    moment: Floats  # shape (n, m): sum of ``h P(T = h)`` over the steps h up to the horizon
 
 
 def first_violations(

@@ -24,16 +24,11 @@ WEIGHTLESS = 1e-15
 class Path(NamedTuple):
     """A path to the targets.
 
-    Attributes
-    ----------
-    states : tuple of int
-        Indices of the states, the first and the target included; a cycle repeats them.
-    probability : float
-        Product of its transition probabilities.
+    `states`: indices of the states, the first and the target included; a cycle repeats them.
     """
 
     states: tuple[int, ...]
-    probability: float
+    probability: float  # product of its transition probabilities
 
 
 def probable_paths(
@@ -44,23 +39,12 @@ def probable_paths(
     Each is the shortest under the lengths ``-log P`` (Han, Katoen and Damman 2009); paths are
     extended in the order of what the best continuation is worth, which is exact.
 
-    Parameters
-    ----------
-    matrix : csr_matrix, shape (n, n)
-        Transition probabilities.
-    start : int
-        Where paths begin.
-    targets : ndarray of bool, shape (n,)
-        Where they end, at the first target.
-    number : int
-        How many paths at most.
-    shortest : int, optional
-        Steps that a path has at most.
-
-    Raises
-    ------
-    CheckingError
-        If more than 200,000 beginnings of paths would have to be kept.
+    `matrix`, shape (n, n): transition probabilities.
+    `start`: where paths begin.
+    `targets`, shape (n,): where they end, at the first target.
+    `number`: how many paths at most.
+    `shortest`: steps that a path has at most.
+    Raises CheckingError if more than 200,000 beginnings of paths would have to be kept.
     """
     left = distances(matrix, targets)
     if not np.isfinite(left[start]):
@@ -97,12 +81,8 @@ def probable_paths(
 def with_start(chain: sparse.csr_matrix, weights: Floats) -> sparse.csr_matrix:
     """Return a chain with one more state, the last: it leads to where runs begin.
 
-    Parameters
-    ----------
-    chain : csr_matrix, shape (n, n)
-        Transition probabilities.
-    weights : ndarray, shape (n,)
-        Share of runs that begin in each state.
+    `chain`, shape (n, n): transition probabilities.
+    `weights`, shape (n,): share of runs that begin in each state.
     """
     first = sparse.csr_matrix(weights)
     return sparse.csr_matrix(sparse.bmat([[chain, None], [first, np.zeros((1, 1))]]))

@@ -40,19 +40,11 @@ def reach(
 ) -> tuple[Floats, Certain]:
     """Return the probability to reach `targets` from every node, and what the graph decides.
 
-    Parameters
-    ----------
-    matrix : csr_matrix, shape (n, n)
-        Transition probabilities. An empty row is a node that is never left.
-    targets : ndarray of bool, shape (n,)
-        Nodes to reach.
-    through : ndarray of bool, shape (n,), optional
-        Nodes allowed on the way; all by default.
-
-    Raises
-    ------
-    CheckingError
-        If a row does not sum to 1, or the accuracy of the result cannot be assured.
+    `matrix`, shape (n, n): transition probabilities. An empty row is a node that is never left.
+    `targets`, shape (n,): nodes to reach.
+    `through`, shape (n,): nodes allowed on the way; all by default.
+    Raises CheckingError if a row does not sum to 1, or the accuracy of the result cannot be
+    assured.
     """
     total = np.asarray(matrix.sum(axis=1)).ravel()
     wrong = np.flatnonzero(~(np.abs(total - 1.0) <= ROW_TOLERANCE) & (np.diff(matrix.indptr) > 0))
@@ -75,12 +67,9 @@ def reach(
 def solve(inner: sparse.csr_matrix, hit: Floats, miss: Floats) -> Floats:
     """Return the probability to leave by `hit` and not by `miss`, shape (n,).
 
-    Parameters
-    ----------
-    inner : csr_matrix, shape (n, n)
-        Moves among the states that are left to solve; the diagonal is ignored.
-    hit, miss : ndarray, shape (n,)
-        What leaves a state for the target, and for where the target is out of reach.
+    `inner`, shape (n, n): moves among the states that are left to solve; the diagonal is ignored.
+    `hit`, `miss`, shape (n,): what leaves a state for the target, and for where the target is out
+    of reach.
     """
     if inner.shape[0] <= DENSE_STATES:
         return solve_dense(inner.toarray(), hit, miss)
@@ -251,12 +240,8 @@ Mask = NDArray[np.bool_]
 def backward_reachable(graph: sparse.csr_matrix, targets: Mask) -> Mask:
     """Return the nodes with a path to a target (targets included), shape (n,).
 
-    Parameters
-    ----------
-    graph : csr_matrix, shape (n, n)
-        An edge for each stored, non-zero entry.
-    targets : ndarray of bool, shape (n,)
-        Where paths end.
+    `graph`, shape (n, n): an edge for each stored, non-zero entry.
+    `targets`, shape (n,): where paths end.
     """
     return _leading_to(_backward(graph), targets)
 
@@ -295,14 +280,10 @@ def certain(graph: sparse.csr_matrix, targets: Mask, through: Mask | None = None
     In a finite chain the probability is 0 iff there is no path, and 1 iff no path that avoids
     the targets leads to a node of probability 0 (Baier and Katoen, 2008, section 10.1.1).
 
-    Parameters
-    ----------
-    graph : csr_matrix, shape (n, n)
-        Edges of the chain. A node without edges stays where it is.
-    targets : ndarray of bool, shape (n,)
-        Nodes to reach.
-    through : ndarray of bool, shape (n,), optional
-        Nodes that may be visited on the way (phi of ``phi U psi``); all by default.
+    `graph`, shape (n, n): edges of the chain. A node without edges stays where it is.
+    `targets`, shape (n,): nodes to reach.
+    `through`, shape (n,): nodes that may be visited on the way (phi of ``phi U psi``); all by
+    default.
     """
     allowed = ~targets if through is None else through & ~targets
     inner = _pattern(graph)
@@ -320,10 +301,7 @@ def _pattern(graph: sparse.csr_matrix) -> sparse.csr_matrix:
 class ClosedClasses(NamedTuple):
     """Sets of states that a chain cannot leave.
 
-    Attributes
-    ----------
-    label : ndarray of int, shape (n,)
-        Number of the class a state belongs to, -1 for transient states.
+    `label`, shape (n,): number of the class a state belongs to, -1 for transient states.
     """
 
     number: int
@@ -350,14 +328,9 @@ DIMENSION = 80
 def gmres(apply: Callable[[Floats], Floats], right: Floats, tolerance: float) -> Floats:
     """Return an approximate solution x of ``apply(x) = right`` (Saad and Schultz 1986).
 
-    Parameters
-    ----------
-    apply : callable
-        The matrix, for vectors of shape (n,).
-    right : ndarray, shape (n,)
-        Right-hand side.
-    tolerance : float
-        Residual to reach, relative to the right-hand side.
+    `apply`: the matrix, for vectors of shape (n,).
+    `right`, shape (n,): right-hand side.
+    `tolerance`: residual to reach, relative to the right-hand side.
     """
     scale = norm(right)
     if scale == 0.0:

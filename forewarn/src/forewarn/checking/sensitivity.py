@@ -28,10 +28,7 @@ def reach_sensitivity(model: CountModel, chain: Chain, horizon: int | None) -> f
     bound plays the part that the conditioning number has in Bazille et al.; it is derived here, it
     is not their number, and it takes the worst case at every step.
 
-    Returns
-    -------
-    float
-        B; infinite without a horizon if the chain does not surely end.
+    Returns B; infinite without a horizon if the chain does not surely end.
     """
     seen = np.bincount(model.weights.tocoo().row, minlength=model.size)
     spread = np.where(chain.live, (seen + 1) // 2, 0).astype(np.float64)
@@ -48,24 +45,12 @@ def reach_sensitivity(model: CountModel, chain: Chain, horizon: int | None) -> f
 
 
 class EstimatorRisk(NamedTuple):
-    """Risk under one way to estimate the chain.
+    """Risk under one way to estimate the chain."""
 
-    Attributes
-    ----------
-    name : str
-        ``alpha: sparse``, ``alpha: 1`` or ``maximum likelihood``.
-    mean : float
-        Risk with no obligation pending, mean over ticks as counted.
-    difference : float
-        Greatest difference to the model's own estimator over the visited states.
-    state : int
-        Index of the state where that is.
-    """
-
-    name: str
-    mean: float
-    difference: float
-    state: int
+    name: str  # ``alpha: sparse``, ``alpha: 1`` or ``maximum likelihood``
+    mean: float  # risk with no obligation pending, mean over ticks as counted
+    difference: float  # greatest difference to the model's own estimator over the visited states
+    state: int  # index of the state where that is
 
 
 def estimator_sensitivity(

@@ -32,16 +32,10 @@ MAX_UNIVERSE = 1 << 40
 class Intervals:
     """Intervals for the transition probabilities of a chain, all valid at once.
 
-    Attributes
-    ----------
-    rows, columns : ndarray of int, shape (k,)
-        Transitions that were seen, row by row.
-    lower, upper : ndarray, shape (k,)
-        Clopper-Pearson bounds of each.
-    elsewhere : ndarray, shape (n,)
-        Upper bound of the probability to go where a state was never seen to go.
-    size : int
-        Number of states n.
+    `rows`, `columns`, shape (k,): transitions that were seen, row by row.
+    `lower`, `upper`, shape (k,): Clopper-Pearson bounds of each.
+    `elsewhere`, shape (n,): upper bound of the probability to go where a state was never seen to
+    go.
     """
 
     rows: NDArray[np.int64]
@@ -49,7 +43,7 @@ class Intervals:
     lower: Floats
     upper: Floats
     elsewhere: Floats
-    size: int
+    size: int  # number of states n
 
     @cached_property
     def padded(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, Floats]:
@@ -84,13 +78,9 @@ def transition_intervals(
     ``e = 1 - (delta / (k C(k, D)))^(1 / n)`` bounds the unseen mass by a union over D and S.
     The numbers of visits are taken as given, as in the PAC literature.
 
-    Parameters
-    ----------
-    confidence : float
-        Probability that all intervals hold.
-    universe : int, optional
-        Number k of states there can be at all; by default all vectors of predicates and all
-        terminal labels, or the states of the model if its candidates are the admissible ones.
+    `confidence`: probability that all intervals hold.
+    `universe`: number k of states there can be at all; by default all vectors of predicates and all
+    terminal labels, or the states of the model if its candidates are the admissible ones.
     """
     states = universe_of(model) if universe is None else universe
     found = row_intervals(model.counts, confidence, states)
@@ -101,12 +91,8 @@ def transition_intervals(
 def row_intervals(counts: sparse.csr_matrix, confidence: float, universe: int) -> Intervals:
     """Return `transition_intervals` for rows of counts: those of states, or of choices.
 
-    Parameters
-    ----------
-    counts : csr_matrix of int, shape (n, m)
-        What followed; a row without counts may go anywhere.
-    confidence, universe
-        As in `transition_intervals`.
+    `counts`, shape (n, m): what followed; a row without counts may go anywhere.
+    `confidence`, `universe`: as in `transition_intervals`.
     """
     if not 0.0 < confidence < 1.0:
         raise CheckingError(f"a confidence of {confidence}", accepted="between 0 and 1")
@@ -164,14 +150,9 @@ def sound_table(
     one, the bound is ``|x - x^| <= (I - Q^)^-1 w`` with w the total variation that each row
     allows. An estimate that smoothing leads out of these bounds widens them.
 
-    Parameters
-    ----------
-    confidence : float
-        Probability that the bounds hold, for all states at once.
-    smoothing : Smoothing, optional
-        Of the point estimate, instead of the model's own choice.
-    universe : int, optional
-        See `transition_intervals`.
+    `confidence`: probability that the bounds hold, for all states at once.
+    `smoothing`: of the point estimate, instead of the model's own choice.
+    `universe`: see `transition_intervals`.
     """
     chain = estimate_chain(model, smoothing)
     table = risk_table(chain, automaton, classes, horizon)

@@ -41,19 +41,12 @@ Signature = tuple[str, bool]
 class Column(NamedTuple):
     """One signal at the n moments of a block.
 
-    Attributes
-    ----------
-    values : ndarray, shape (m,)
-        bool, int64 or float64: what it is at the moments that are `known`.
-    counts : ndarray of int64, shape (n,), or None
-        How many of the values are of each moment; None if it is one number each.
-    known : ndarray of bool, shape (n,)
-        The moments that the column speaks of.
+    `counts`, shape (n,): how many of the values are of each moment; None if it is one number each.
     """
 
-    values: Vector
+    values: Vector  # shape (m,): bool, int64 or float64: what it is at the moments that are `known`
     counts: NDArray[np.int64] | None
-    known: NDArray[np.bool_]
+    known: NDArray[np.bool_]  # shape (n,): the moments that the column speaks of
 
     def at(self, keep: NDArray[np.bool_]) -> Vector:
         """Return the values at some of the moments that are known."""
@@ -137,10 +130,8 @@ class Lifted(NamedTuple):
     def apply(self, columns: Sequence[Column]) -> Column | None:
         """Return its values, at the moments where they are certainly those of the step.
 
-        Parameters
-        ----------
-        columns : sequence of Column
-            The signals in the order of names that `lift` was given, with the same signatures.
+        `columns`: the signals in the order of names that `lift` was given, with the same
+        signatures.
         """
         keep = np.logical_and.reduce([column.known for column in columns])
         counts: NDArray[np.int64] | None = None
@@ -218,12 +209,8 @@ def lift(
 
     A list gives what computes each of its elements.
 
-    Parameters
-    ----------
-    names : sequence of str
-        What it reads (`Read.parameter`).
-    signatures : sequence of Signature
-        Of their columns.
+    `names`: what it reads (`Read.parameter`).
+    `signatures`: of their columns.
     """
     lifter = _Lifter(dict(zip(names, signatures, strict=True)))
     elements = expression.tree.elts if isinstance(expression.tree, ast.List) else ()

@@ -12,10 +12,8 @@ from typing import Any, NamedTuple
 class Comparator(NamedTuple):
     """One way to compare two values.
 
-    Attributes
-    ----------
-    mirrored, negated : str
-        Symbols of what holds with the sides exchanged, and of what holds where this one does not.
+    `mirrored`, `negated`: symbols of what holds with the sides exchanged, and of what holds where
+    this one does not.
     """
 
     name: str

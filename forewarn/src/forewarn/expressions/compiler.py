@@ -121,10 +121,7 @@ def read_names(node: ast.expr) -> set[str]:
 class Rewriter:
     """Rewrites a checked tree into calls of our operators and functions.
 
-    Parameters
-    ----------
-    given : mapping, optional
-        Nodes for which the tree that computes them is already there.
+    `given`: nodes for which the tree that computes them is already there.
     """
 
     def __init__(self, given: Mapping[ast.expr, ast.expr] | None = None) -> None:
@@ -278,25 +275,14 @@ def compile_expression(
 ) -> Callable[[Sequence[Value | Unknown]], Value | Unknown]:
     """Compile an expression over signals.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The signals, in the order in which their values will be given. More than the expression
-        reads are fine.
-
-    Returns
-    -------
-    callable
-        Takes the values in that order. NaN or :class:`Unknown` stand for a value that is not there;
-        the result is NaN or :class:`Unknown` only if it depends on such a value. Comparisons and
-        logic give True, False or NaN; vectors are treated element by element, and two
-        vectors must have the same length.
-
-    Raises
-    ------
-    ExpressionError
-        If the expression reads a name that is not in `names`, or a field of one (signals are
-        numbers, vectors and text).
+    `names`: the signals, in the order in which their values will be given. More than the expression
+    reads are fine.
+    Takes the values in that order. NaN or :class:`Unknown` stand for a value that is not
+    there; the result is NaN or :class:`Unknown` only if it depends on such a value. Comparisons and
+    logic give True, False or NaN; vectors are treated element by element, and two vectors must have
+    the same length.
+    Raises ExpressionError if the expression reads a name that is not in `names`, or a field of one
+    (signals are numbers, vectors and text).
     """
     known = list(dict.fromkeys(names))
     _check_signals(expression, known)

@@ -58,16 +58,10 @@ def each(
 ) -> Any:
     """Run a comprehension whose parts all work element by element.
 
-    Parameters
-    ----------
-    counted : bool
-        Whether the first variable counts the elements, as with ``enumerate``.
-    sources : tuple
-        What the other variables run over, in step.
-    element, condition : callable
-        The parts of the comprehension as functions of the variables.
-    outer : tuple
-        The other names that these read; if one of them is a list, elements are taken singly.
+    `counted`: whether the first variable counts the elements, as with ``enumerate``.
+    `sources`: what the other variables run over, in step.
+    `element`, `condition`: the parts of the comprehension as functions of the variables.
+    `outer`: the other names that these read; if one of them is a list, elements are taken singly.
     """
     singly = any(isinstance(value, LISTS) for value in outer)
     if singly or not all(isinstance(source, np.ndarray) for source in sources):

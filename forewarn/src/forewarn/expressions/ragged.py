@@ -108,23 +108,13 @@ def reduce_segments(
 ) -> Any:
     """Apply a function of arrays to each segment.
 
-    Parameters
-    ----------
-    name : str
-        One of `REDUCTIONS`.
-    values : ndarray, list or scalar
-        The elements of all segments, one after the other; a scalar stands for all of them.
-    counts : ndarray of int64, shape (n,)
-        How many elements each segment has. NaN: that is not known.
-    condition : ndarray, shape (elements,), or scalar
-        Which elements count. Where it is unknown, so is the result of the segment.
-    default : float, optional
-        What ``min`` and ``max`` give for an empty segment.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        One result for each segment.
+    `name`: one of `REDUCTIONS`.
+    `values`: the elements of all segments, one after the other; a scalar stands for all of them.
+    `counts`, shape (n,): how many elements each segment has. NaN: that is not known.
+    `condition`, shape (elements,): which elements count. Where it is unknown, so is the result of
+    the segment.
+    `default`: what ``min`` and ``max`` give for an empty segment.
+    Returns shape (n,): one result for each segment.
     """
     if is_unknown(counts):
         return NAN

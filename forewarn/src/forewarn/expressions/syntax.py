@@ -63,19 +63,12 @@ _REFUSED = {
 class Expression:
     """A checked expression.
 
-    Attributes
-    ----------
-    source : str
-        The text it was parsed from, on one line.
-    tree : ast.expr
-        Its syntax tree, made of allowed nodes only.
-    names : frozenset of str
-        The names it reads: signals, or fields of a message. Functions, constants and the variables
-        of comprehensions are not among them.
+    `names`: the names it reads: signals, or fields of a message. Functions, constants and the
+    variables of comprehensions are not among them.
     """
 
-    source: str
-    tree: ast.expr
+    source: str  # the text it was parsed from, on one line
+    tree: ast.expr  # its syntax tree, made of allowed nodes only
     names: frozenset[str]
 
     @property
@@ -113,17 +106,10 @@ class Expression:
 def parse_expression(source: str) -> Expression:
     """Parse and check an expression.
 
-    Parameters
-    ----------
-    source : str
-        For example ``hypot(twist.twist.linear.x, twist.twist.linear.y)``. Line breaks count as
-        spaces.
-
-    Raises
-    ------
-    ExpressionError
-        If it cannot be parsed, uses anything outside the language, or is longer or deeper nested
-        than any real expression. The message shows the column and what is accepted.
+    `source`: for example ``hypot(twist.twist.linear.x, twist.twist.linear.y)``. Line breaks count
+    as spaces.
+    Raises ExpressionError if it cannot be parsed, uses anything outside the language, or is longer
+    or deeper nested than any real expression. The message shows the column and what is accepted.
     """
     if not isinstance(source, str):
         raise ExpressionError(

@@ -91,10 +91,8 @@ def kind(value: object) -> str:
 def vector(items: Sequence[Any]) -> Vector | list[Any]:
     """Turn a sequence of results into a vector if all are numbers, else into a list.
 
-    Returns
-    -------
-    ndarray, shape (n,), or list
-        bool, int64 or float64; a list if any item is text, an array, a list or a message.
+    Returns shape (n,): bool, int64 or float64; a list if any item is text, an array, a list or a
+    message.
     """
     kinds = {type(element) for element in items}
     if kinds == {bool} or kinds == {np.bool_}:

@@ -17,12 +17,8 @@ def alone(path: Path) -> Iterator[None]:
 
     Where the file system has no locks, nothing keeps others from it.
 
-    Raises
-    ------
-    InputError
-        If another process has it.
-    OSError
-        If the file cannot be opened.
+    Raises InputError if another process has it.
+    Raises OSError if the file cannot be opened.
     """
     while True:
         with path.open("rb") as file:

@@ -40,21 +40,11 @@ Reader = BinaryIO | io.FileIO
 
 
 class Entry(NamedTuple):
-    """A line of a chain.
+    """A line of a chain."""
 
-    Attributes
-    ----------
-    kind : str
-        `WRITTEN`, `FOUND` or `CLOSED`.
-    end : int
-        Bytes of the record up to the end of the block.
-    digest : str
-        The hash, 64 hexadecimal digits.
-    """
-
-    kind: str
-    end: int
-    digest: str
+    kind: str  # `WRITTEN`, `FOUND` or `CLOSED`
+    end: int  # bytes of the record up to the end of the block
+    digest: str  # the hash, 64 hexadecimal digits
 
 
 def chain_of(path: Path) -> Path:
@@ -65,10 +55,7 @@ def chain_of(path: Path) -> Path:
 def read_key(path: Path | str | None) -> bytes | None:
     """Return the key in a file, or None without a file.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, or has fewer than 16 or more than 4,096 bytes.
+    Raises InputError if it cannot be read, or has fewer than 16 or more than 4,096 bytes.
     """
     if path is None:
         return None
@@ -137,21 +124,11 @@ def lines_of(file: BinaryIO) -> Iterator[bytes]:
 class ChainedFile(io.RawIOBase):
     """A record whose blocks enter a chain as they are written; several processes may append.
 
-    Parameters
-    ----------
-    path : Path
-        The record, a plain file.
-    key : bytes, optional
-        What the chain is keyed with.
-    new : bool
-        Refuse a file that is there, with FileExistsError.
-
-    Raises
-    ------
-    RecordingError
-        If the chain beside it is of another kind or has another key's form.
-    OSError
-        If one of both cannot be opened.
+    `path`: the record, a plain file.
+    `key`: what the chain is keyed with.
+    `new`: refuse a file that is there, with FileExistsError.
+    Raises RecordingError if the chain beside it is of another kind or has another key's form.
+    Raises OSError if one of both cannot be opened.
     """
 
     def __init__(self, path: Path, key: bytes | None = None, *, new: bool = False) -> None:

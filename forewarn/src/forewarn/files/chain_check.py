@@ -31,40 +31,23 @@ LISTED = 20
 class ChainCheck:
     """What a chain says of its record.
 
-    Attributes
-    ----------
-    findings : list of str
-        What is not as it was written, with file and line (or bytes, in a binary file).
-    remarks : list of str
-        What cannot be vouched for, and need be nothing bad: a line that was never finished.
-    blocks : int
-        Blocks that are as they were written.
-    head : str
-        The last hash; empty if there is none.
+    `findings`: what is not as it was written, with file and line (or bytes, in a binary file).
+    `remarks`: what cannot be vouched for, and need be nothing bad: a line that was never finished.
     """
 
     findings: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    blocks: int = 0
-    head: str = ""
+    blocks: int = 0  # blocks that are as they were written
+    head: str = ""  # the last hash; empty if there is none
 
 
 def check_chain(path: Path, key: bytes | None = None, head: str = "") -> ChainCheck:
     """Hold a record against its chain.
 
-    Parameters
-    ----------
-    path : Path
-        The record; its chain is beside it.
-    key : bytes, optional
-        The key of the chain.
-    head : str
-        A hash of the chain that was noted elsewhere, or its beginning.
-
-    Raises
-    ------
-    RecordingError
-        If one of both cannot be read, or the chain needs a key, or has none.
+    `path`: the record; its chain is beside it.
+    `key`: the key of the chain.
+    `head`: a hash of the chain that was noted elsewhere, or its beginning.
+    Raises RecordingError if one of both cannot be read, or the chain needs a key, or has none.
     """
     try:
         with ExitStack() as stack:

@@ -25,13 +25,9 @@ class NotPlainFileError(OSError):
 def open_plain(path: Path) -> BinaryIO:
     """Open a plain file for reading; a remote one is read by ranges.
 
-    Raises
-    ------
-    NotPlainFileError
-        If it is a pipe, a socket or a device: reading a pipe would wait for its writer,
-        and a device may have no end.
-    OSError
-        If it is a folder, or cannot be opened.
+    Raises NotPlainFileError if it is a pipe, a socket or a device: reading a pipe would wait for
+    its writer, and a device may have no end.
+    Raises OSError if it is a folder, or cannot be opened.
     """
     if isinstance(path, RemotePath):
         _check(path.stat(), path)

@@ -29,14 +29,9 @@ Content = TypeVar("Content")
 class JournalFile:
     """One journal.
 
-    Parameters
-    ----------
-    path : Path
-        The file; its folder must exist to write it.
-    owner : str
-        Kind of process that it belongs to.
-    format : int
-        Version of what `owner` writes.
+    `path`: the file; its folder must exist to write it.
+    `owner`: kind of process that it belongs to.
+    `format`: version of what `owner` writes.
     """
 
     def __init__(self, path: Path, owner: str, format: int) -> None:
@@ -49,17 +44,10 @@ class JournalFile:
 
         A damaged journal is renamed, so that nothing is lost that can still be read.
 
-        Parameters
-        ----------
-        parse : callable
-            Makes sense of what was written; raises KeyError, TypeError or ValueError if there is
-            none.
-
-        Raises
-        ------
-        RecordingError
-            If something else is there, or the file cannot be read, or not be kept aside: then it
-            must not be written either.
+        `parse`: makes sense of what was written; raises KeyError, TypeError or ValueError if there
+        is none.
+        Raises RecordingError if something else is there, or the file cannot be read, or not be kept
+        aside: then it must not be written either.
         """
         try:
             raw = self._bytes()

@@ -35,17 +35,9 @@ class OutputFile:
     place, and not replaced, only where nothing else keeps its owner: in a folder that this user may
     not write to, or if it belongs to someone else; and where it is a mount of its own.
 
-    Parameters
-    ----------
-    path : Path or str
-        Where to write.
-    error : type of InputError, optional
-        What to raise if that fails.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written; the file that was there is as before.
+    `path`: where to write.
+    `error`: what to raise if that fails.
+    Raises InputError if it cannot be written; the file that was there is as before.
     """
 
     def __init__(self, path: Path | str, error: type[InputError] = InputError) -> None:
@@ -118,12 +110,9 @@ def write_bytes(path: Path, data: bytes) -> None:
 def create_output(path: Path | str) -> io.RawIOBase:
     """Open a new file, or what is no plain file, to write bytes as they come.
 
-    Raises
-    ------
-    FileExistsError
-        If there is a plain file, a folder or a link that leads nowhere.
-    OSError
-        If it cannot be opened; so does a FIFO without a reader, for it would be waited for.
+    Raises FileExistsError if there is a plain file, a folder or a link that leads nowhere.
+    Raises OSError if it cannot be opened; so does a FIFO without a reader, for it would be waited
+    for.
     """
     path = Path(path)
     opened = _descriptor(path)

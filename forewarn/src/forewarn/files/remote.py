@@ -339,10 +339,7 @@ class RemoteFile(io.RawIOBase):
 def address(text: Path | str) -> Path:
     """Return the path that a text means, which may be a URL.
 
-    Raises
-    ------
-    InputError
-        If the URL has an empty part, which paths cannot have.
+    Raises InputError if the URL has an empty part, which paths cannot have.
     """
     if isinstance(text, Path):
         return text

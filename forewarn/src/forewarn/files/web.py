@@ -20,10 +20,7 @@ _RANGE = re.compile(r"bytes=(\d+)-(\d+)")
 class Limit:
     """Counts bytes as they come.
 
-    Parameters
-    ----------
-    most : float
-        How many may come.
+    `most`: how many may come.
     """
 
     def __init__(self, most: float) -> None:

@@ -28,38 +28,24 @@ class Automaton:
     Letters that lead to the same states share a class. The automaton reads the label of the state
     just entered: ``q' = transitions[q, letter_class[letter]]``, from `initial` at the first tick.
 
-    Attributes
-    ----------
-    atoms : tuple of str
-        Predicate names and normal forms of inline comparisons.
-    letter_class : ndarray of int32, shape (2 ** len(atoms),)
-        The class of each letter.
-    transitions : ndarray of int32, shape (states, classes)
-        The successor of each state under each class.
-    initial : int
-        The state before the first tick.
-    violated : int or None
-        The absorbing state that is entered at the first tick after which every continuation
-        violates the property; None if the property cannot be violated.
-    satisfied : int or None
-        The absorbing state from which the property cannot be violated any more; None if there
-        is no such state.
-    names : tuple of str
-        One short text for each state: ``idle``, ``waiting 3``, ``violated``.
-    countdown : int or None
-        For a bounded response, the number of waiting states (K),
-        which are then numbered by the ticks that may still pass: 0 is idle,
-        ``1..countdown`` wait, ``countdown + 1`` is violated. Its three classes are: 0 neither,
-        1 trigger without response, 2 response. None for every other property.
+    `transitions`, shape (states, classes): the successor of each state under each class.
+    `violated`: the absorbing state that is entered at the first tick after which every continuation
+    violates the property; None if the property cannot be violated.
+    `satisfied`: the absorbing state from which the property cannot be violated any more; None if
+    there is no such state.
+    `countdown`: for a bounded response, the number of waiting states (K), which are then numbered
+    by the ticks that may still pass: 0 is idle, ``1..countdown`` wait, ``countdown + 1`` is
+    violated. Its three classes are: 0 neither, 1 trigger without response, 2 response. None for
+    every other property.
     """
 
-    atoms: tuple[str, ...]
-    letter_class: NDArray[np.int32]
+    atoms: tuple[str, ...]  # predicate names and normal forms of inline comparisons
+    letter_class: NDArray[np.int32]  # shape (2 ** len(atoms),): the class of each letter
     transitions: NDArray[np.int32]
-    initial: int
+    initial: int  # the state before the first tick
     violated: int | None
     satisfied: int | None
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # one short text for each state: ``idle``, ``waiting 3``, ``violated``
     countdown: int | None = None
 
     @property
@@ -86,18 +72,11 @@ def step(automaton: Automaton, state: int, letter: int) -> int:
 def restart_state(automaton: Automaton, letter_class: int) -> int | None:
     """Return where the automaton goes on after a violation was reported.
 
-    Parameters
-    ----------
-    letter_class : int
-        The class of the present tick's letter, at the tick of the violation and at every tick
-        after it until a state is returned.
-
-    Returns
-    -------
-    int or None
-        The state as if the present tick were the first; None while this letter alone is a
-        violation already (the condition of an invariant has not cleared). What past operators
-        remember is forgotten.
+    `letter_class`: the class of the present tick's letter, at the tick of the violation and at
+    every tick after it until a state is returned.
+    Returns the state as if the present tick were the first; None while this letter alone is a
+    violation already (the condition of an invariant has not cleared). What past operators remember
+    is forgotten.
     """
     state = int(automaton.transitions[automaton.initial, letter_class])
     return None if state == automaton.violated else state
@@ -147,10 +126,7 @@ MAX_ROUNDS = 400
 class _Sources:
     """For each state and letter, the states that lead there.
 
-    Parameters
-    ----------
-    successor : ndarray of int64, shape (states, classes)
-        The successor of each state.
+    `successor`, shape (states, classes): the successor of each state.
     """
 
     def __init__(self, successor: Ints) -> None:
@@ -170,12 +146,8 @@ class _Sources:
 def doomed(successor: Ints, bad: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return the bad states, and those from which each run comes to one.
 
-    Parameters
-    ----------
-    successor : ndarray of int64, shape (states, classes)
-        The successor of each state.
-    bad : ndarray of bool, shape (states,)
-        The bad states.
+    `successor`, shape (states, classes): the successor of each state.
+    `bad`, shape (states,): the bad states.
     """
     for _ in range(MAX_ROUNDS):
         worse = bad | bad[successor].all(axis=1)
@@ -205,12 +177,8 @@ def refine(successor: Ints, block: Ints) -> Ints:
     Hopcroft, "An n log n algorithm for minimizing states in a finite automaton" (1971), in the
     form of Valmari and Lehtinen: members of a block lie together, and those that are marked first.
 
-    Parameters
-    ----------
-    successor : ndarray of int64, shape (states, classes)
-        The successor of each state.
-    block : ndarray of int64, shape (states,)
-        Number of the block of each state, from 0 on without gaps.
+    `successor`, shape (states, classes): the successor of each state.
+    `block`, shape (states,): number of the block of each state, from 0 on without gaps.
     """
     sources = _Sources(successor)
     members: list[int] = np.argsort(block, kind="stable").tolist()
@@ -267,19 +235,12 @@ MAX_ENTRIES = 10_000_000
 class Machine:
     """A complete deterministic automaton whose bad states are to be avoided.
 
-    Attributes
-    ----------
-    classes : ndarray of int64, shape (letters,)
-        The class of each letter.
-    successor : ndarray of int64, shape (states, classes)
-        The successor of each state; state 0 is the initial one.
-    bad : ndarray of bool, shape (states,)
-        The states in which the property is violated.
+    `successor`, shape (states, classes): the successor of each state; state 0 is the initial one.
     """
 
-    classes: Ints
+    classes: Ints  # shape (letters,): the class of each letter
     successor: Ints
-    bad: NDArray[np.bool_]
+    bad: NDArray[np.bool_]  # shape (states,): the states in which the property is violated
     names: tuple[str, ...]
 
 
@@ -297,10 +258,7 @@ def explore(
 ) -> tuple[list[_S], Ints]:
     """Return all states reachable from `initial`, it first, and their successors.
 
-    Raises
-    ------
-    FormulaError
-        There are more than `limit` states.
+    Raises FormulaError if there are more than `limit` states.
     """
     numbers: dict[_S, int] = {initial: 0}
     states = [initial]

@@ -48,28 +48,15 @@ def compile_formula(
 ) -> Automaton:
     """Return the smallest deterministic automaton that detects every violation at once.
 
-    Parameters
-    ----------
-    formula : Formula
-        A property of the safety fragment. A formula that is not an `always` is meant at the
-        first tick of an episode.
-    rate : float or 'steps'
-        Ticks per second, > 0: bounds in seconds become steps. Or the clock is steps, and bounds
-        are as well.
-    max_states : int
-        Refuse a larger automaton, also as an intermediate result.
-
-    Returns
-    -------
-    Automaton
-        A bounded response has its layered numbering; all others are numbered breadth first,
-        `satisfied` and `violated` last.
-
-    Raises
-    ------
-    FormulaError
-        No finite run can violate some part of the formula (a bound is missing); no run at all
-        satisfies it; it has too many atoms or its automaton too many states.
+    `formula`: a property of the safety fragment. A formula that is not an `always` is meant at the
+    first tick of an episode.
+    `rate`: ticks per second, > 0: bounds in seconds become steps. Or the clock is steps, and bounds
+    are as well.
+    `max_states`: refuse a larger automaton, also as an intermediate result.
+    A bounded response has its layered numbering; all others are numbered breadth first,
+    `satisfied` and `violated` last.
+    Raises FormulaError if no finite run can violate some part of the formula (a bound is missing),
+    no run satisfies it, or it has too many atoms or its automaton too many states.
     """
     if not is_rate(rate):
         raise FormulaError(f"a rate of {rate} Hz", accepted="a number greater than 0, or steps")

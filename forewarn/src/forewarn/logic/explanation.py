@@ -20,18 +20,12 @@ if TYPE_CHECKING:
 class Explanation:
     """A property explained.
 
-    Attributes
-    ----------
-    formula : str
-        The formula in normal form.
-    words : str
-        What is monitored, and what the automaton tells when.
-    dot, mermaid : str
-        The automaton for Graphviz and Mermaid; inner states of long countdowns are one node.
+    `dot`, `mermaid`: the automaton for Graphviz and Mermaid; inner states of long countdowns are
+    one node.
     """
 
-    formula: str
-    words: str
+    formula: str  # the formula in normal form
+    words: str  # what is monitored, and what the automaton tells when
     dot: str
     mermaid: str
 
@@ -190,19 +184,12 @@ _MORE = -2
 class Graph:
     """What is drawn: nodes by number, and labelled edges between them.
 
-    Attributes
-    ----------
-    edges : dict of (int, int) to str
-        The guard of each edge.
-    initial : int
-        The node that is entered before the first tick.
-    violated, satisfied : int or None
-        The absorbing nodes.
+    `violated`, `satisfied`: the absorbing nodes.
     """
 
     labels: dict[int, str]
-    edges: dict[tuple[int, int], str]
-    initial: int
+    edges: dict[tuple[int, int], str]  # the guard of each edge
+    initial: int  # the node that is entered before the first tick
     violated: int | None
     satisfied: int | None
 
@@ -368,18 +355,10 @@ Term = tuple[tuple[int, bool], ...]
 def guard_text(letters: Table, atoms: tuple[str, ...]) -> str:
     """Return text that is true exactly at the given letters.
 
-    Parameters
-    ----------
-    letters : ndarray of bool, shape (2 ** len(atoms),)
-        The set.
-    atoms : tuple of str
-        Bit i of a letter is ``atoms[i]``.
-
-    Returns
-    -------
-    str
-        An irredundant disjunction of products, of the set or of its complement, whichever is
-        shorter; ``true`` or ``false`` for the trivial ones.
+    `letters`, shape (2 ** len(atoms),): the set.
+    `atoms`: bit i of a letter is ``atoms[i]``.
+    Returns an irredundant disjunction of products, of the set or of its complement, whichever is
+    shorter; ``true`` or ``false`` for the trivial ones.
     """
     direct = _text(_irredundant(letters, letters)[0], atoms)
     inverse = f"not ({_text(_irredundant(~letters, ~letters)[0], atoms)})"

@@ -190,10 +190,7 @@ class Arena:
     def temporal(self, kind: str, left: int, right: int, steps: Steps) -> int:
         """Return ``left kind[steps] right``, simplified.
 
-        Raises
-        ------
-        FormulaError
-            An `until` without end: no finite run can violate it.
+        Raises FormulaError for an `until` without end: no finite run can violate it.
         """
         if kind == "until" and steps.upper is None:
             raise FormulaError("until without an upper bound")
@@ -319,11 +316,8 @@ _BOUNDED = "a bound, as in eventually[0:5](...)"
 def lower_formula(formula: Formula, atoms: tuple[str, ...], clock: Clock) -> tuple[Arena, int]:
     """Return an arena and the number of the node that means `formula`.
 
-    Raises
-    ------
-    FormulaError
-        The formula has a part that no finite run can violate (`eventually` or `until` without
-        an upper bound, or `always` without one under a negation).
+    Raises FormulaError if the formula has a part that no finite run can violate (`eventually` or
+    `until` without an upper bound, or `always` without one under a negation).
     """
     lowering = _Lowering(atoms, clock)
     return lowering.arena, lowering.lower(formula, True)

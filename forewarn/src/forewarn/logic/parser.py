@@ -154,20 +154,12 @@ _Value = Formula | _Term
 def parse_formula(text: str, unit: str = "s") -> Formula:
     """Parse a property.
 
-    Parameters
-    ----------
-    text : str
-        RTAMT's syntax: ``always(a implies eventually[0:2](speed < 0.1))``. Bounds are in seconds,
-        or have a unit: ``s``, ``ms``, ``us``, ``ns``, ``steps`` (ticks of the monitor); one unit
-        serves both ends; ``inf`` is no upper end. A comparison is kept as one atom, whose text is
-        its normal form (that of ``ast.unparse``).
-    unit : str
-        Unit of bounds without one: ``steps`` where the clock is steps.
-
-    Raises
-    ------
-    FormulaError
-        With the position and what could stand there.
+    `text`: RTAMT's syntax: ``always(a implies eventually[0:2](speed < 0.1))``. Bounds are in
+    seconds, or have a unit: ``s``, ``ms``, ``us``, ``ns``, ``steps`` (ticks of the monitor); one
+    unit serves both ends; ``inf`` is no upper end. A comparison is kept as one atom, whose text is
+    its normal form (that of ``ast.unparse``).
+    `unit`: unit of bounds without one: ``steps`` where the clock is steps.
+    Raises FormulaError with the position and what could stand there.
     """
     if not text.strip():
         raise FormulaError("the formula is empty", accepted=_OPERAND)

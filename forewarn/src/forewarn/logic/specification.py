@@ -39,10 +39,7 @@ if TYPE_CHECKING:
 class CompiledSpec:
     """A monitor file, compiled: everything but the model.
 
-    Attributes
-    ----------
-    automata : tuple of Automaton
-        One for each property, over the names of the abstraction's vocabulary.
+    `automata`: one for each property, over the names of the abstraction's vocabulary.
     """
 
     spec: MonitorSpec
@@ -53,17 +50,9 @@ class CompiledSpec:
 def compile_spec(spec: MonitorSpec, fitted: Sequence[SignalFit] = ()) -> CompiledSpec:
     """Compile signals, predicates and properties.
 
-    Parameters
-    ----------
-    spec : MonitorSpec
-        The monitor file.
-    fitted : sequence of SignalFit
-        Learned scores of the model; others are unknown at every moment.
-
-    Raises
-    ------
-    ConfigError
-        For everything that is wrong with expressions, names and formulas, all at once.
+    `fitted`: learned scores of the model; others are unknown at every moment.
+    Raises ConfigError for everything that is wrong with expressions, names and formulas, all at
+    once.
     """
     errors: list[InputError] = [*_reserved(spec)]
     unit = clock_of(spec.rate).unit
@@ -223,17 +212,9 @@ NAMED = frozenset(
 def all_problems(path: Path | str, *checks: Check) -> Iterator[None]:
     """Turn the first ConfigError that is raised within into one that has all problems of a file.
 
-    Parameters
-    ----------
-    path : Path or str
-        The monitor file that is read within.
-    checks : callable
-        Called with what was compiled, to raise ConfigError for what else may be wrong.
-
-    Raises
-    ------
-    ConfigError
-        With everything that is wrong.
+    `path`: the monitor file that is read within.
+    `checks`: called with what was compiled, to raise ConfigError for what else may be wrong.
+    Raises ConfigError with everything that is wrong.
     """
     try:
         yield

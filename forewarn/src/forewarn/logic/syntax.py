@@ -29,18 +29,10 @@ UNIT_OF = {unit: unit for unit in UNITS} | {"step": "steps"}
 
 @dataclass(frozen=True)
 class Bound:
-    """One end of an interval.
+    """One end of an interval."""
 
-    Attributes
-    ----------
-    value : float
-        The number as written, >= 0.
-    unit : str
-        One of `UNITS`; ``'steps'`` counts ticks of the monitor.
-    """
-
-    value: float
-    unit: str = "s"
+    value: float  # the number as written, >= 0
+    unit: str = "s"  # one of `UNITS`; ``'steps'`` counts ticks of the monitor
 
 
 @dataclass(frozen=True)
@@ -346,11 +338,8 @@ def in_steps(interval: Interval | None, clock: Clock) -> Steps:
     On a grid, an upper end of b seconds is ``floor(b * rate + 1e-9)`` steps, a lower end
     ``ceil(b * rate - 1e-9)``.
 
-    Raises
-    ------
-    FormulaError
-        No tick lies in the interval, a number of steps is not whole, or a bound is in seconds
-        where the clock is steps.
+    Raises FormulaError if no tick lies in the interval, a number of steps is not whole, or a bound
+    is in seconds where the clock is steps.
     """
     if interval is None:
         return FOREVER

@@ -34,22 +34,13 @@ _KINDS = {"f8": "f", "i8": "i", "?": "b"}
 class Leaf(NamedTuple):
     """What an expression reads of each message.
 
-    Attributes
-    ----------
-    place : Place
-        Where the value is, or the sequence whose elements are counted.
-    counted : bool
-        Whether the number of elements is asked for.
-    loop : Place or None
-        The sequence that has an element for each value; None for one value a message.
-    test : str
-        What is asked of text, as an expression over ``_``; empty for numbers.
+    `loop`: the sequence that has an element for each value; None for one value a message.
     """
 
-    place: Place
-    counted: bool
+    place: Place  # where the value is, or the sequence whose elements are counted
+    counted: bool  # whether the number of elements is asked for
     loop: Place | None
-    test: str = ""
+    test: str = ""  # what is asked of text, as an expression over ``_``; empty for numbers
 
 
 class BlockExtractor:
@@ -70,10 +61,7 @@ class BlockExtractor:
     def __call__(self, messages: list[Any]) -> list[tuple[Any, ...] | None]:
         """Return the values of the expressions for each message.
 
-        Returns
-        -------
-        list of tuple or None
-            None for a message that must be evaluated alone: a value of it is unknown, say.
+        Returns None for a message that must be evaluated alone: a value of it is unknown, say.
         """
         found: list[tuple[Any, ...] | None] = [None] * len(messages)
         with np.errstate(all="ignore"):
@@ -120,10 +108,7 @@ class _Lifted(NamedTuple):
 def block_extractor(mtype: MessageType, expressions: Sequence[Expression]) -> BlockExtractor | None:
     """Prepare the evaluation of `expressions` over many messages of type `mtype`.
 
-    Returns
-    -------
-    BlockExtractor or None
-        None if one of the expressions cannot be evaluated so.
+    Returns None if one of the expressions cannot be evaluated so.
     """
     if isinstance(mtype, ForeignType) or not expressions:
         return None

@@ -118,20 +118,11 @@ class _Selection:
 def recipe(plan: Plan, place: Place, counted: bool) -> Recipe:
     """Return how to get the value of `place` from the columns of `plan`.
 
-    Parameters
-    ----------
-    plan : Plan
-        A plan that reads ``flat(place)``.
-    place : Place
-        Where the value is: a number or text; with `counted`, a sequence.
-    counted : bool
-        Whether the number of elements is asked for instead of a value.
-
-    Returns
-    -------
-    callable
-        With ALL among the steps, it gives one item for each element, else a single one. Items
-        of elements that do not exist are NaN.
+    `plan`: a plan that reads ``flat(place)``.
+    `place`: where the value is: a number or text; with `counted`, a sequence.
+    `counted`: whether the number of elements is asked for instead of a value.
+    With ALL among the steps, it gives one item for each element, else a single one. Items
+    of elements that do not exist are NaN.
     """
     path = flat(place)
     slot = plan.counts[path] if counted else plan.values[path]
@@ -170,11 +161,8 @@ def recipe_of_many(
 ) -> Callable[[Columns], tuple[Any, npt.NDArray[np.bool_]]]:
     """Return how to get the values of `place` from the columns of many messages.
 
-    Returns
-    -------
-    callable
-        Gives the items of all messages, end to end, and which of them exist. The items are None if
-        a sequence is missing on the way to all elements.
+    Gives the items of all messages, end to end, and which of them exist. The items are None
+    if a sequence is missing on the way to all elements.
     """
     path = flat(place)
     slot = plan.counts[path] if counted else plan.values[path]

@@ -28,11 +28,8 @@ Decode: TypeAlias = Callable[[Any], "list[Any]"]
 def decoder(plan: Plan) -> Decode:
     """Return a function from the bytes of a message to the columns of `plan`.
 
-    Returns
-    -------
-    callable
-        Gives one item for each slot: a number or text for a scalar slot, a list of texts, or a
-        contiguous vector. It raises ValueError if the bytes do not fit.
+    Gives one item for each slot: a number or text for a scalar slot, a list of texts, or a
+    contiguous vector. It raises ValueError if the bytes do not fit.
     """
     program = _program(plan)
     vectors = [
@@ -55,11 +52,8 @@ def decoder(plan: Plan) -> Decode:
 def decoder_of_many(plan: Plan) -> Callable[[list[Any]], list[Any]]:
     """Return a function from the bytes of many messages to the columns of `plan`.
 
-    Returns
-    -------
-    callable
-        Gives for each slot what it has in all messages, end to end: a list of texts, or a
-        contiguous vector. It raises ValueError if the bytes of a message do not fit.
+    Gives for each slot what it has in all messages, end to end: a list of texts, or a
+    contiguous vector. It raises ValueError if the bytes of a message do not fit.
     """
     program = _program(plan)
     dtypes = [None if slot.kind == "str" else np.dtype(slot.kind) for slot in plan.slots]

@@ -27,15 +27,10 @@ _NAME = re.compile(r"^[A-Za-z]\w*(/(msg|srv|action))?/[A-Za-z]\w*$")
 class MessageType:
     """A message type with all the types that it uses.
 
-    Attributes
-    ----------
-    name : str
-        Full name, such as ``nav_msgs/msg/Odometry``.
-    types : dict
-        The definitions in the form of ``rosbags.typesys``.
+    `types`: the definitions in the form of ``rosbags.typesys``.
     """
 
-    name: str
+    name: str  # full name, such as ``nav_msgs/msg/Odometry``
     types: Types = field(repr=False, compare=False)
 
     @cached_property
@@ -60,18 +55,11 @@ def normal_type_name(name: str) -> str:
 def message_type(name: str, definition: str, encoding: str) -> MessageType:
     """Build a message type from a definition that a recording embeds.
 
-    Parameters
-    ----------
-    definition : str
-        The text, followed by those of the types that it uses as rosbag2 and MCAP write them, each
-        under a line of 80 ``=`` and a line ``MSG: package/Name`` or ``IDL: package/msg/Name``.
-    encoding : str
-        ``ros2msg``, ``ros1msg``, ``ros2idl`` or ``omgidl``.
-
-    Raises
-    ------
-    DefinitionError
-        If the text cannot be parsed, or does not define all types that are used.
+    `definition`: the text, followed by those of the types that it uses as rosbag2 and MCAP write
+    them, each under a line of 80 ``=`` and a line ``MSG: package/Name`` or ``IDL:
+    package/msg/Name``.
+    `encoding`: ``ros2msg``, ``ros1msg``, ``ros2idl`` or ``omgidl``.
+    Raises DefinitionError if the text cannot be parsed, or does not define all types that are used.
     """
     if not _NAME.match(name):
         raise DefinitionError(f"{name!r} is not a message type", accepted="package/msg/Name")
@@ -160,17 +148,10 @@ def installed_message_type(name: str) -> MessageType:
     Packages are looked for below ``share`` in each folder of ``AMENT_PREFIX_PATH``, then below the
     prefix of this interpreter. Standard types that are not installed come from ``rosbags``.
 
-    Parameters
-    ----------
-    name : str
-        ``nav_msgs/msg/Odometry``, or ``nav_msgs/Odometry``. Types that belong to a service
-        or an action are named as in recordings: ``std_srvs/srv/SetBool_Request``,
-        ``nav2_msgs/action/NavigateToPose_FeedbackMessage``.
-
-    Raises
-    ------
-    DefinitionError
-        If no such type is installed, or its definition cannot be parsed.
+    `name`: ``nav_msgs/msg/Odometry``, or ``nav_msgs/Odometry``. Types that belong to a service or
+    an action are named as in recordings: ``std_srvs/srv/SetBool_Request``,
+    ``nav2_msgs/action/NavigateToPose_FeedbackMessage``.
+    Raises DefinitionError if no such type is installed, or its definition cannot be parsed.
     """
     if not isinstance(name, str) or not _NAME.match(name):
         raise DefinitionError(f"{name!r} is not a message type", accepted="package/msg/Name")

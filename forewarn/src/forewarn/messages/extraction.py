@@ -56,14 +56,9 @@ class Evaluation(NamedTuple):
 class Extractor:
     """Evaluates expressions over the bytes of messages of one type.
 
-    Attributes
-    ----------
-    message_type : MessageType
-        The type.
-    plan : Plan
-        What is read from each message.
-    notes : tuple of str
-        Which expressions could not be planned, and what that costs.
+    `message_type`: the type.
+    `plan`: what is read from each message.
+    `notes`: which expressions could not be planned, and what that costs.
     """
 
     def __init__(
@@ -87,22 +82,11 @@ class Extractor:
     def __call__(self, data: bytes | memoryview) -> list[Value | Unknown]:
         """Return the value of each expression.
 
-        Parameters
-        ----------
-        data : bytes or memoryview
-            A serialized message: plain CDR of either endianness with its encapsulation header.
-
-        Returns
-        -------
-        list
-            One value per expression: bool, int, float, str, vector or list; NaN or
-            :class:`Unknown` where there is none.
-
-        Raises
-        ------
-        DecodeError
-            If the bytes do not have the layout of the message type. The whole layout is checked,
-            of what is not read as well.
+        `data`: a serialized message: plain CDR of either endianness with its encapsulation header.
+        Returns one value per expression: bool, int, float, str, vector or list; NaN or
+        :class:`Unknown` where there is none.
+        Raises DecodeError if the bytes do not have the layout of the message type. The whole layout
+        is checked, of what is not read as well.
         """
         try:
             columns = self._decode(data)
@@ -157,26 +141,13 @@ def compile_extractor(
 ) -> Extractor | ForeignExtractor:
     """Prepare the evaluation of `expressions` over messages of type `mtype`.
 
-    Parameters
-    ----------
-    mtype : MessageType
-        Type of the messages.
-    expressions : sequence of Expression
-        In each, the fields of the message are names (``twist.twist.linear.x``), its constants too,
-        and ``msg`` is the whole message.
-    decoded_by : callable, optional
-        Makes a function from bytes to columns of a plan.
-
-    Returns
-    -------
-    Extractor or ForeignExtractor
-        A function from bytes to one value for each expression, in their order.
-
-    Raises
-    ------
-    FieldError
-        If an expression reads a field that the type does not have, or uses one in a way that its
-        type does not allow.
+    `mtype`: type of the messages.
+    `expressions`: in each, the fields of the message are names (``twist.twist.linear.x``), its
+    constants too, and ``msg`` is the whole message.
+    `decoded_by`: makes a function from bytes to columns of a plan.
+    Returns a function from bytes to one value for each expression, in their order.
+    Raises FieldError if an expression reads a field that the type does not have, or uses one in a
+    way that its type does not allow.
     """
     if isinstance(mtype, ForeignType):
         return ForeignExtractor(mtype, expressions)

@@ -32,25 +32,15 @@ LAYOUTS = "forewarn.layouts"
 class ForeignType(MessageType):
     """A message type of another middleware.
 
-    Attributes
-    ----------
-    name : str
-        Full name, such as ``apollo.canbus.Chassis``.
-    layout : Struct
-        Fields and constants.
-    open : callable
-        From bytes to a record. Fields that are not set are `Absent`; presence is read as the
-        field named by `presence`. Raises ValueError if the bytes do not fit.
-    encoding : str
-        Name of the serialization in MCAP's registry: ``protobuf``.
-    definition : bytes
-        The schema that MCAP wants for it.
+    `name`: full name, such as ``apollo.canbus.Chassis``.
+    `open`: from bytes to a record. Fields that are not set are `Absent`; presence is read as the
+    field named by `presence`. Raises ValueError if the bytes do not fit.
     """
 
-    layout: Struct = field(repr=False, compare=False)
+    layout: Struct = field(repr=False, compare=False)  # fields and constants
     open: Callable[[bytes | memoryview], Record] = field(repr=False, compare=False)
-    encoding: str = field(repr=False)
-    definition: bytes = field(repr=False, compare=False)
+    encoding: str = field(repr=False)  # name of the serialization in MCAP's registry: ``protobuf``
+    definition: bytes = field(repr=False, compare=False)  # the schema that MCAP wants for it
 
     @cached_property
     def struct(self) -> Struct:
@@ -61,23 +51,11 @@ class ForeignType(MessageType):
 def foreign_type(name: str, schema: bytes = b"") -> MessageType | None:
     """Return a message of other middleware, from a package that knows it.
 
-    Parameters
-    ----------
-    name : str
-        Full name of the message.
-    schema : bytes
-        What the data say of it, a FileDescriptorSet of protobuf; without it, what packages bring
-        along.
-
-    Returns
-    -------
-    MessageType or None
-        None if no package knows it.
-
-    Raises
-    ------
-    ValueError
-        If the schema is damaged.
+    `name`: full name of the message.
+    `schema`: what the data say of it, a FileDescriptorSet of protobuf; without it, what packages
+    bring along.
+    Returns None if no package knows it.
+    Raises ValueError if the schema is damaged.
     """
     found = (point.load()(name, schema) for point in entry_points(group=LAYOUTS))
     return next((one for one in found if one is not None), None)
@@ -96,11 +74,8 @@ class Absent(Record):
 class ForeignExtractor:
     """Evaluates expressions over the bytes of messages of one foreign type.
 
-    Attributes
-    ----------
-    notes : tuple of str
-        Expressions that leave out readings of a sensor. That foreign messages are computed element
-        by element is no news.
+    `notes`: expressions that leave out readings of a sensor. That foreign messages are computed
+    element by element is no news.
     """
 
     def __init__(self, mtype: ForeignType, expressions: Sequence[Expression]) -> None:
@@ -115,10 +90,7 @@ class ForeignExtractor:
     def __call__(self, data: bytes | memoryview) -> list[Value | Unknown]:
         """Return the value of each expression; see `Extractor`.
 
-        Raises
-        ------
-        DecodeError
-            If the bytes are no message of the type.
+        Raises DecodeError if the bytes are no message of the type.
         """
         try:
             record = self.message_type.open(data)

@@ -38,32 +38,20 @@ ROOT = "msg"
 class Typed:
     """An expression fitted to a message type.
 
-    Attributes
-    ----------
-    expression : Expression
-        As the user wrote it.
-    tree : ast.expr
-        The same with all names resolved; only ``msg`` and variables of comprehensions remain.
-    kind : Kind
-        What it yields: a number, text, or an array.
-    kinds : mapping
-        The kind of every node of `tree` that is a value.
+    `tree`: the same with all names resolved; only ``msg`` and variables of comprehensions remain.
     """
 
-    expression: Expression
+    expression: Expression  # as the user wrote it
     tree: ast.expr
-    kind: Kind
-    kinds: Mapping[ast.expr, Kind]
+    kind: Kind  # what it yields: a number, text, or an array
+    kinds: Mapping[ast.expr, Kind]  # the kind of every node of `tree` that is a value
 
 
 def infer(expression: Expression, struct: Struct) -> Typed:
     """Fit an expression to a message type.
 
-    Raises
-    ------
-    FieldError
-        If it reads a field that does not exist, or uses one in a way that its type does not allow.
-        The message names expression, field and type, and the fields that exist.
+    Raises FieldError if it reads a field that does not exist, or uses one in a way that its type
+    does not allow. The message names expression, field and type, and the fields that exist.
     """
     inference = _Inference(expression.source, struct)
     tree, kind = inference.visit(expression.tree, {})

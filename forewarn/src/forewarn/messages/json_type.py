@@ -26,17 +26,9 @@ PRIMITIVES = {"number": "float64", "integer": "int64", "string": "string", "bool
 def json_type(name: str, schema: str) -> ForeignType:
     """Return the type that a JSON Schema describes; what it says otherwise has no fields.
 
-    Parameters
-    ----------
-    name : str
-        Full name, ``foxglove.PoseInFrame``.
-    schema : str
-        The schema: an object with ``properties``.
-
-    Raises
-    ------
-    ValueError
-        If it is no JSON, or no schema of an object with properties.
+    `name`: full name, ``foxglove.PoseInFrame``.
+    `schema`: the schema: an object with ``properties``.
+    Raises ValueError if it is no JSON, or no schema of an object with properties.
     """
     try:
         layout = _field(json.loads(schema), name, 0)

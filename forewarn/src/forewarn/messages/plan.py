@@ -114,14 +114,9 @@ class Wants:
     def add(self, path: Path, counted: bool, picks: Mapping[int, int] | None = None) -> None:
         """Ask for the values at a path, or for the numbers of elements of the sequence there.
 
-        Parameters
-        ----------
-        path : Path
-            From the message down; all elements are read of the sequences on the way.
-        counted : bool
-            Whether the numbers of elements are wanted, not values.
-        picks : mapping of int to int, optional
-            For steps of the path that are ALL: the index of the only element wanted.
+        `path`: from the message down; all elements are read of the sequences on the way.
+        `counted`: whether the numbers of elements are wanted, not values.
+        `picks`: for steps of the path that are ALL: the index of the only element wanted.
         """
         for depth, step in enumerate(path):
             if step == ALL:

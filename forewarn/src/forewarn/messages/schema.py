@@ -101,15 +101,8 @@ Types: TypeAlias = "Mapping[str, tuple[list[tuple[str, str, Any]], list[tuple[st
 def build_struct(name: str, types: Types) -> Struct:
     """Build the tree of the type `name`.
 
-    Parameters
-    ----------
-    types : mapping
-        Definitions as ``rosbags.typesys`` returns them, of this type and those that it uses.
-
-    Raises
-    ------
-    DefinitionError
-        If a type that is used is not defined, or contains itself.
+    `types`: definitions as ``rosbags.typesys`` returns them, of this type and those that it uses.
+    Raises DefinitionError if a type that is used is not defined, or contains itself.
     """
     return _Builder(types).struct(name, ())
 

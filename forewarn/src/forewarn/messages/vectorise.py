@@ -82,10 +82,7 @@ class Loops:
 def lift(typed: Typed) -> Lifted:
     """Plan an expression on whole arrays.
 
-    Raises
-    ------
-    NotLifted
-        If it cannot be done.
+    Raises NotLifted if it cannot be done.
     """
     lifter = _Lifter(typed)
     part = lifter.visit(typed.tree, Loops())

@@ -32,22 +32,11 @@ _MESSAGE_LIMIT = 1 << 30
 class BagRecording(Recording):
     """Files of messages as one recording; see `Recording` for the members.
 
-    Parameters
-    ----------
-    path : Path
-        What the user named.
-    kind : str
-        The format, for people.
-    storages : sequence of Storage
-        The opened files, in recording order.
-    warnings : sequence of str
-        What was already found wrong.
-    cleanup : callable, optional
-        Called when the recording is closed.
-    custom : mapping of str to str, optional
-        Texts that the recorder has written beside the files (rosbag2's ``custom_data``).
-    copies : mapping of Path to Path, optional
-        Copies on this machine of remote files, which tell their digests.
+    `storages`: the opened files, in recording order.
+    `warnings`: what was already found wrong.
+    `cleanup`: called when the recording is closed.
+    `custom`: texts that the recorder has written beside the files (rosbag2's ``custom_data``).
+    `copies`: copies on this machine of remote files, which tell their digests.
     """
 
     def __init__(

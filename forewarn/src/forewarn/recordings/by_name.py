@@ -35,19 +35,12 @@ def samples_of(
 
     A message of theirs that cannot be decoded is left out with a warning of the recording.
 
-    Parameters
-    ----------
-    recording : Recording
-        A recording; one without topics is a trace and yields every line.
-    topics : collection of str
-        The topics that signals are read from.
-    by_name : bool
-        Whether signals come by name at all.
-    on_reset : callable, optional
-        Called where a node's record says that the session started again, or that all `properties`
-        were reset: what comes after does not follow from what came before.
-    properties : collection of str
-        Names of all properties of the monitor file.
+    `recording`: a recording; one without topics is a trace and yields every line.
+    `topics`: the topics that signals are read from.
+    `by_name`: whether signals come by name at all.
+    `on_reset`: called where a node's record says that the session started again, or that all
+    `properties` were reset: what comes after does not follow from what came before.
+    `properties`: names of all properties of the monitor file.
     """
     if not recording.topics:
         return recording.read()

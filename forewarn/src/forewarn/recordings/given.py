@@ -23,10 +23,7 @@ def existing_recordings(
     With a monitor file whose clock is steps, each run within a trace is one; with one that reads
     trajectories, each ego.
 
-    Raises
-    ------
-    RecordingError
-        If there is none, or the store of a URL does not answer.
+    Raises RecordingError if there is none, or the store of a URL does not answer.
     """
     key = None if spec is None else spec.episode_key
     found: dict[Path, None] = {}

@@ -44,22 +44,14 @@ Values = Mapping[str, str]
 class Grouping:
     """Tells the group of each recording. It travels between processes.
 
-    Attributes
-    ----------
-    keys : tuple of str
-        What recordings of one group have in common.
-    lines : tuple of (str, mapping)
-        Lines of a table: the name or path of a recording, or a pattern of them, and values.
-    pattern : str
-        A pattern of paths in which ``{robot}`` stands for a value; empty if there is none.
-    source : str
-        Where lines come from, for messages.
+    `lines`: lines of a table: the name or path of a recording, or a pattern of them, and values.
+    `pattern`: a pattern of paths in which ``{robot}`` stands for a value; empty if there is none.
     """
 
-    keys: tuple[str, ...]
+    keys: tuple[str, ...]  # what recordings of one group have in common
     lines: tuple[tuple[str, Values], ...] = ()
     pattern: str = ""
-    source: str = ""
+    source: str = ""  # where lines come from, for messages
 
     @cached_property
     def _index(self) -> Mapping[str, Sequence[Values]]:
@@ -71,10 +63,7 @@ class Grouping:
     def of(self, recording: Recording) -> str:
         """Return the group of a recording, such as ``robot=7, software=2.1``.
 
-        Raises
-        ------
-        RecordingError
-            If it has no value for a key, or several.
+        Raises RecordingError if it has no value for a key, or several.
         """
         return ", ".join(f"{key}={on_one_line(self._value(key, recording))}" for key in self.keys)
 
@@ -118,17 +107,9 @@ class Grouping:
 def grouping(keys: str, source: str | None = None) -> Grouping:
     """Return how recordings are grouped.
 
-    Parameters
-    ----------
-    keys : str
-        Names with commas between them: ``robot,software``.
-    source : str, optional
-        The path of a table in CSV, or a pattern of paths.
-
-    Raises
-    ------
-    InputError
-        If a name is no key, or the table or the pattern cannot be used.
+    `keys`: names with commas between them: ``robot,software``.
+    `source`: the path of a table in CSV, or a pattern of paths.
+    Raises InputError if a name is no key, or the table or the pattern cannot be used.
     """
     names = tuple(name.strip() for name in keys.split(","))
     for name in names:

@@ -39,17 +39,8 @@ _HEAD = 9
 class McapFile(Storage):
     """One MCAP file.
 
-    Parameters
-    ----------
-    path : Path
-        What the user named.
-    source : Path, optional
-        The file to read, if it is an unpacked copy.
-
-    Raises
-    ------
-    RecordingError
-        If nothing in it can be read.
+    `source`: the file to read, if it is an unpacked copy.
+    Raises RecordingError if nothing in it can be read.
     """
 
     def __init__(self, path: Path, source: Path | None = None) -> None:

@@ -46,16 +46,7 @@ _RECORDS = frozenset(Opcode)
 class Index:
     """What an MCAP file holds and where.
 
-    Attributes
-    ----------
-    tables, files : list of tuple
-        Offset and length of metadata and attachment records.
-    warnings : list of str
-        What was found wrong on the way.
-    damage : str
-        Why the last thing that was skipped was skipped.
-    indexed : bool
-        It comes from the index of the file.
+    `tables`, `files`: offset and length of metadata and attachment records.
     """
 
     schemas: dict[int, Schema] = field(default_factory=dict)
@@ -64,9 +55,9 @@ class Index:
     segments: list[Segment] = field(default_factory=list)
     tables: list[tuple[int, int]] = field(default_factory=list)
     files: list[tuple[int, int]] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    damage: str = ""
-    indexed: bool = False
+    warnings: list[str] = field(default_factory=list)  # what was found wrong on the way
+    damage: str = ""  # why the last thing that was skipped was skipped
+    indexed: bool = False  # it comes from the index of the file
 
     def skip_chunk(self, offset: int, why: str) -> None:
         """Note that the messages of the chunk at `offset` are lost."""

@@ -82,21 +82,11 @@ class ChunkHead(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """The messages found in a stretch of records.
+    """The messages found in a stretch of records."""
 
-    Attributes
-    ----------
-    rows : list of tuple
-        Time, topic and payload of each message on a wanted channel, in file order.
-    ordered : bool
-        Whether their times never go back.
-    end : int
-        Where the last whole record ends.
-    """
-
-    rows: list[Row]
-    ordered: bool
-    end: int
+    rows: list[Row]  # time, topic and payload of each message on a wanted channel, in file order
+    ordered: bool  # whether their times never go back
+    end: int  # where the last whole record ends
 
 
 def parse(opcode: int, body: bytes) -> McapRecord | None:

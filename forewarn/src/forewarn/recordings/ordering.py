@@ -16,24 +16,16 @@ _by_time = itemgetter(0)
 class Segment(NamedTuple):
     """A stretch of a file that is read and decoded in one go: a chunk, or a run of records.
 
-    Attributes
-    ----------
-    start_ns, end_ns : int
-        Range of the log times within.
-    offset, length : int
-        Where it lies in the file, in bytes.
-    channels : frozenset of int
-        Channels with messages in it; empty if that is not known.
-    cut : bool
-        Whether the file ends within it.
+    `start_ns`, `end_ns`: range of the log times within.
+    `offset`, `length`: where it lies in the file, in bytes.
     """
 
     start_ns: int
     end_ns: int
     offset: int
     length: int
-    channels: frozenset[int]
-    cut: bool = False
+    channels: frozenset[int]  # channels with messages in it; empty if that is not known
+    cut: bool = False  # whether the file ends within it
 
 
 class Disorder:
@@ -89,15 +81,10 @@ def in_time_order(
 
     Only segments whose time ranges overlap are held at once.
 
-    Parameters
-    ----------
-    segments : iterable of Segment
-        In any order.
-    load : callable
-        Returns the rows of a segment, sorted by time.
-    late : callable
-        Called with the number of rows that had to be dropped because they are older than the range
-        that their segment declares, when later ones had been handed out already.
+    `segments`: in any order.
+    `load`: returns the rows of a segment, sorted by time.
+    `late`: called with the number of rows that had to be dropped because they are older than the
+    range that their segment declares, when later ones had been handed out already.
     """
     pending: list[tuple[int, list[Row]]] = []
     handed_out = 0

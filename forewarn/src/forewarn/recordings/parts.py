@@ -29,10 +29,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 class Part(NamedTuple):
     """From when to when; None for a side without a limit.
 
-    Attributes
-    ----------
-    begin, end : str or None
-        Moments as `moment` gives them.
+    `begin`, `end`: moments as `moment` gives them.
     """
 
     begin: str | None
@@ -49,15 +46,8 @@ class Part(NamedTuple):
 def moment(text: str) -> str:
     """Return a moment as addresses have it.
 
-    Parameters
-    ----------
-    text : str
-        Seconds, or a time in ISO 8601; without a zone it is local time.
-
-    Raises
-    ------
-    ValueError
-        If it is neither.
+    `text`: seconds, or a time in ISO 8601; without a zone it is local time.
+    Raises ValueError if it is neither.
     """
     if SECONDS.match(text):
         return text

@@ -19,18 +19,10 @@ Converter = Callable[[bytes], memoryview]
 
 
 class Ros1Type(NamedTuple):
-    """How the messages of a ROS 1 type become CDR.
+    """How the messages of a ROS 1 type become CDR."""
 
-    Attributes
-    ----------
-    convert : callable
-        From ROS 1's serialization to CDR; raises ConversionError.
-    definition : str
-        The definition of the result, in ``ros2msg``.
-    """
-
-    convert: Converter
-    definition: str
+    convert: Converter  # from ROS 1's serialization to CDR; raises ConversionError
+    definition: str  # the definition of the result, in ``ros2msg``
 
 
 class ConversionError(Exception):
@@ -45,10 +37,7 @@ def ros1_type(msgtype: str, definition: str) -> Ros1Type:
     no such field, and expects a type store whose Header lacks it too. The definition in a bag
     has it, and would shift every later field by four bytes: it is taken out first.
 
-    Raises
-    ------
-    ConversionError
-        If the definition cannot be parsed.
+    Raises ConversionError if the definition cannot be parsed.
     """
     store = get_typestore(Stores.EMPTY)
     try:

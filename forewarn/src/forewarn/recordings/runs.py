@@ -80,11 +80,8 @@ def trace_of(path: Path) -> Path | None:
 def find_runs(path: Path, key: str, opener: Opener) -> list[Path]:
     """Return the addresses of the runs of a trace in order of appearance, or the trace itself.
 
-    Raises
-    ------
-    RecordingError
-        If some lines name a run and others none, or one names it by something else than a text or
-        a whole number.
+    Raises RecordingError if some lines name a run and others none, or one names it by something
+    else than a text or a whole number.
     """
     stat = path.stat()
     _, runs = _runs(path, key, opener, stat.st_mtime_ns, stat.st_size)

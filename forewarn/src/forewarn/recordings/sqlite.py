@@ -42,12 +42,7 @@ _BACKWARDS = (
 def open_sqlite(path: Path, source: Path | None = None) -> Storage:
     """Open an SQLite bag; raises RecordingError if nothing in it can be read.
 
-    Parameters
-    ----------
-    path : Path
-        What the user named.
-    source : Path, optional
-        The file to read, if it is an unpacked copy.
+    `source`: the file to read, if it is an unpacked copy.
     """
     warnings: list[str] = []
     folder: TemporaryDirectory[str] | None = None
@@ -98,14 +93,9 @@ def _stand_in(path: Path, folder: Path, warnings: list[str]) -> Path:
 class SqliteFile(Storage):
     """A whole SQLite bag, read by `rosbags`.
 
-    Parameters
-    ----------
-    path, source : Path
-        What the user named, and the file to read: the same, or a repaired copy.
-    warnings : list of str
-        What was found wrong; more is added.
-    release : callable, optional
-        Called when the file is closed.
+    `path`, `source`: what the user named, and the file to read: the same, or a repaired copy.
+    `warnings`: what was found wrong; more is added.
+    `release`: called when the file is closed.
     """
 
     def __init__(

@@ -30,12 +30,8 @@ class Topics(Mapping[str, TopicInfo]):
 
     A definition takes milliseconds to parse, a bag may have hundreds, and a monitor reads few.
 
-    Parameters
-    ----------
-    channels : sequence of Channel
-        All channels of all files.
-    warn : callable
-        Called with what was worked around.
+    `channels`: all channels of all files.
+    `warn`: called with what was worked around.
     """
 
     def __init__(self, channels: Sequence[Channel], warn: Callable[[str], None]) -> None:

@@ -68,10 +68,7 @@ class JsonTrace(Recording):
 
     All lines are checked when it is opened.
 
-    Attributes
-    ----------
-    signals : tuple of str
-        Names of all values, in the order of their first appearance.
+    `signals`: names of all values, in the order of their first appearance.
     """
 
     def __init__(self, path: Path) -> None:
@@ -284,10 +281,7 @@ def short(value: object) -> str:
 def line_value(name: str, value: Any) -> tuple[Any, str]:
     """Return the value of a variable as a line of a trace has it, and its type for people.
 
-    Raises
-    ------
-    RecordingError
-        If a trace cannot hold it.
+    Raises RecordingError if a trace cannot hold it.
     """
     plain = _plain(value)
     kind = _kind(plain)

@@ -38,26 +38,15 @@ class RecordingWriter(AbstractContextManager["RecordingWriter"]):
 
     ROS 2's own tools read the result. Not safe for use from several threads at once.
 
-    Parameters
-    ----------
-    path : Path or str
-        The file to write; it must not exist, unless it is a device, a FIFO or a descriptor such as
-        ``/dev/stdout``.
-    flush_period : float
-        Log time, in seconds, after which a chunk is closed and handed to the operating system.
-    chunk_size : int
-        Bytes after which a chunk is closed in any case.
-    profile : str
-        MCAP's word for what to expect: ``ros2``, or empty for messages of another kind.
-    chained : bool
-        Write a chain of hashes beside a plain file.
-    key : bytes, optional
-        What the chain is keyed with.
-
-    Raises
-    ------
-    RecordingError
-        If the file exists or cannot be written.
+    `path`: the file to write; it must not exist, unless it is a device, a FIFO or a descriptor such
+    as ``/dev/stdout``.
+    `flush_period`: log time, in seconds, after which a chunk is closed and handed to the operating
+    system.
+    `chunk_size`: bytes after which a chunk is closed in any case.
+    `profile`: MCAP's word for what to expect: ``ros2``, or empty for messages of another kind.
+    `chained`: write a chain of hashes beside a plain file.
+    `key`: what the chain is keyed with.
+    Raises RecordingError if the file exists or cannot be written.
     """
 
     def __init__(
@@ -112,26 +101,14 @@ class RecordingWriter(AbstractContextManager["RecordingWriter"]):
     ) -> None:
         """Append one message.
 
-        Parameters
-        ----------
-        topic, msgtype : str
-            Topic name, and type name as in ``nav_msgs/msg/Odometry``.
-        definition : str or bytes
-            Complete message definition, those of nested types included. Bytes where the language
-            is not textual: a FileDescriptorSet for ``protobuf``.
-        time_ns : int
-            Log time.
-        data : bytes or memoryview
-            The serialized message.
-        encoding : str
-            Language of the definition; for text, ``ros2msg`` or ``ros2idl`` if left out.
-        serialization : str
-            How `data` is serialized.
-
-        Raises
-        ------
-        RecordingError
-            If the time does not fit, the writer is closed or the disk is full.
+        `topic`, `msgtype`: topic name, and type name as in ``nav_msgs/msg/Odometry``.
+        `definition`: complete message definition, those of nested types included. Bytes where the
+        language is not textual: a FileDescriptorSet for ``protobuf``.
+        `time_ns`: log time.
+        `data`: the serialized message.
+        `encoding`: language of the definition; for text, ``ros2msg`` or ``ros2idl`` if left out.
+        `serialization`: how `data` is serialized.
+        Raises RecordingError if the time does not fit, the writer is closed or the disk is full.
         """
         if not 0 <= time_ns < TIME_LIMIT_NS:
             raise RecordingError(
@@ -171,10 +148,7 @@ class RecordingWriter(AbstractContextManager["RecordingWriter"]):
     def write_metadata(self, name: str, table: dict[str, str]) -> None:
         """Append a named table of text, at once and outside all topics; see `metadata` of readers.
 
-        Raises
-        ------
-        RecordingError
-            If the writer is closed or the disk is full.
+        Raises RecordingError if the writer is closed or the disk is full.
         """
         with self._errors_named():
             self._writer.add_metadata(name, dict(table))
@@ -183,10 +157,7 @@ class RecordingWriter(AbstractContextManager["RecordingWriter"]):
     def attach(self, name: str, data: bytes, media_type: str = "text/plain") -> None:
         """Append a whole file under a name, at once; see `attachments` of readers.
 
-        Raises
-        ------
-        RecordingError
-            If the writer is closed or the disk is full.
+        Raises RecordingError if the writer is closed or the disk is full.
         """
         with self._errors_named():
             self._writer.add_attachment(0, 0, name, media_type, data)

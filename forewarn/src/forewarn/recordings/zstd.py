@@ -27,10 +27,7 @@ def most(packed: int) -> int:
 def unpacked(file: BinaryIO, most: int) -> Iterator[bytes]:
     """Yield the contents of a zstd file of one or more frames, in pieces of 64 MB at most.
 
-    Raises
-    ------
-    CutError
-        At damage, and after the last piece that keeps within `most` bytes.
+    Raises CutError at damage, and after the last piece that keeps within `most` bytes.
     """
     unpacker = zstandard.ZstdDecompressor().decompressobj()
     left = most

@@ -36,25 +36,17 @@ class Member(NamedTuple):
 class Channel:
     """What is pending and what is current of one topic, or of those of its messages that are meant.
 
-    Attributes
-    ----------
-    many : callable
-        Makes what decodes many messages at once, for recordings.
-    condition : int or None
-        Which condition of the topic tells those messages; None for all.
-    every : bool
-        All messages of a tick count, and not only the newest.
-    pending : deque of (visible tick, moment in ns, payload)
-        The newest payload for each tick that is still to come, or all of them; or why it is not
-        believed.
+    `many`: makes what decodes many messages at once, for recordings.
+    `pending`: the newest payload for each tick that is still to come, or all of them; or why it is
+    not believed.
     """
 
     topic: str
     slots: tuple[int, ...]
     decode: Decode
     many: Callable[[], BlockExtractor | None]
-    condition: int | None = None
-    every: bool = False
+    condition: int | None = None  # which condition of the topic tells those messages; None for all
+    every: bool = False  # all messages of a tick count, and not only the newest
     pending: deque[tuple[int, int, Payload | DecodeError]] = field(default_factory=deque)
     newest_ns: int = NEVER
 
@@ -129,22 +121,12 @@ def one_decoded(take: Taken) -> Sequence[Any] | DecodeError:
 
 @dataclass
 class Topic:
-    """One topic.
-
-    Attributes
-    ----------
-    stamp : callable or None
-        Reads the time that counts; None for the arrival.
-    conditions : callable or None
-        Gives the value of each condition by which signals choose messages.
-    stamps_differ : bool
-        It has been noted that stamps are far from arrivals.
-    """
+    """One topic."""
 
     channels: tuple[Channel, ...]
-    stamp: Callable[[Payload], int] | None
-    conditions: Decode | None
-    stamps_differ: bool = False
+    stamp: Callable[[Payload], int] | None  # reads the time that counts; None for the arrival
+    conditions: Decode | None  # gives the value of each condition by which signals choose messages
+    stamps_differ: bool = False  # it has been noted that stamps are far from arrivals
 
     def meant(self, payload: Payload) -> Sequence[Channel]:
         """Return the channels that a message belongs to."""
@@ -171,17 +153,9 @@ def build_topics(
 ) -> dict[str, Topic]:
     """Prepare what is read of each topic that has a definition.
 
-    Parameters
-    ----------
-    notes : list of str
-        Remarks about it are added there.
-    stamped : bool
-        Messages count from their header stamp.
-
-    Raises
-    ------
-    FieldError
-        If an expression reads a field that its message does not have.
+    `notes`: remarks about it are added there.
+    `stamped`: messages count from their header stamp.
+    Raises FieldError if an expression reads a field that its message does not have.
     """
     by_topic: dict[str, list[Member]] = {}
     for slot, source in enumerate(sources):

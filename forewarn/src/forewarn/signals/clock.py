@@ -33,23 +33,16 @@ def two_times(one_ns: int, other_ns: int) -> bool:
 class Clock(Protocol):
     """A clock of the monitor.
 
-    Attributes
-    ----------
-    noun, unit : str
-        What a moment is called; the unit of durations.
-    hour : str
-        What false alarms are counted in: 3,600 units of duration, in words. An hour, for seconds.
-    timeout : float
-        Greatest age at which a signal counts whose timeout is not given.
-    timed : bool
-        A recording must have times.
+    `noun`, `unit`: what a moment is called; the unit of durations.
+    `hour`: what false alarms are counted in: 3,600 units of duration, in words. An hour, for
+    seconds.
     """
 
     noun: ClassVar[str]
     unit: ClassVar[str]
     hour: ClassVar[str]
-    timeout: ClassVar[float]
-    timed: ClassVar[bool]
+    timeout: ClassVar[float]  # greatest age at which a signal counts whose timeout is not given
+    timed: ClassVar[bool]  # a recording must have times
 
     @property
     def rate(self) -> float:
@@ -106,18 +99,10 @@ class Clock(Protocol):
 
 
 class Moments(Protocol):
-    """Where moments come from: the feed, the pipeline, replay and the node ask nothing else.
+    """Where moments come from: the feed, the pipeline, replay and the node ask nothing else."""
 
-    Attributes
-    ----------
-    clock : Clock
-        Whose moments they are.
-    by_time : bool
-        The axis is that of time: `arrival` and `stamp_ns` need not be asked.
-    """
-
-    clock: Clock
-    by_time: bool
+    clock: Clock  # whose moments they are
+    by_time: bool  # the axis is that of time: `arrival` and `stamp_ns` need not be asked
 
     def arrival(self, topic: str, time_ns: int, payload: Payload) -> int:
         """Take note of an arrival at `time_ns`; return its place on the axis of the clock."""
@@ -145,10 +130,7 @@ class Moments(Protocol):
 
         Nothing arrives between those of a range.
 
-        Raises
-        ------
-        RecordingError
-            If the recording cannot be played by this clock.
+        Raises RecordingError if the recording cannot be played by this clock.
         """
 
 

@@ -33,15 +33,9 @@ LONGEST_GAP_NS = 30 * 24 * 3600 * NANOSECONDS
 
 @dataclass(frozen=True)
 class Grid:
-    """Ticks: tick k lies at ``floor(k * 1e9 / rate)`` nanoseconds; exact for every rate.
+    """Ticks: tick k lies at ``floor(k * 1e9 / rate)`` nanoseconds; exact for every rate."""
 
-    Attributes
-    ----------
-    rate : float
-        Ticks per second.
-    """
-
-    rate: float
+    rate: float  # ticks per second
 
     noun: ClassVar[str] = "tick"
     unit: ClassVar[str] = "s"
@@ -167,10 +161,7 @@ class GridMoments:
     def play(self, samples: Samples, start_ns: int, end_ns: int, accept: Accept) -> Iterator[range]:
         """Yield the ticks from the first at or after `start_ns` to that at or after `end_ns`.
 
-        Raises
-        ------
-        RecordingError
-            If nothing comes for so long that a time must be wrong.
+        Raises RecordingError if nothing comes for so long that a time must be wrong.
         """
         tick = self.following(start_ns)
         due = self.due_ns(tick)
@@ -210,10 +201,7 @@ WAKE = 0.02
 class Steps:
     """Steps: each message of one topic is one, whenever it comes; durations are in steps.
 
-    Attributes
-    ----------
-    topic : str or None
-        Whose messages are steps; None for what supplies signals by name: a line of a trace.
+    `topic`: whose messages are steps; None for what supplies signals by name: a line of a trace.
     """
 
     topic: str | None = None
@@ -336,10 +324,7 @@ class StepMoments:
     def play(self, samples: Samples, start_ns: int, end_ns: int, accept: Accept) -> Iterator[range]:
         """Yield a step for each sample that is one.
 
-        Raises
-        ------
-        RecordingError
-            If none is.
+        Raises RecordingError if none is.
         """
         del start_ns, end_ns
         first = done = self._count

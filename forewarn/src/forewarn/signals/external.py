@@ -28,10 +28,7 @@ class ExternalSignals:
     The age of a value is the header's stamp less its own. Stamps may be left out, all or, as
     zeros, some of them: such a value is as new as its message.
 
-    Parameters
-    ----------
-    mtype : MessageType
-        Definition of the message.
+    `mtype`: definition of the message.
     """
 
     def __init__(self, mtype: MessageType) -> None:
@@ -42,10 +39,8 @@ class ExternalSignals:
     def __call__(self, data: bytes | memoryview) -> dict[str, float | Aged]:
         """Return the values by name.
 
-        Raises
-        ------
-        DecodeError
-            If the bytes are no such message, or names, values and stamps differ in number.
+        Raises DecodeError if the bytes are no such message, or names, values and stamps differ in
+        number.
         """
         extracted: list[Any] = list(self._extract(data))
         names, values, sec, nanosec, secs, nanosecs = extracted

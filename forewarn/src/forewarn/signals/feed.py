@@ -45,26 +45,15 @@ BLOCK_BYTES = 1 << 24
 class Due(NamedTuple):
     """What a tick takes of what arrived.
 
-    Attributes
-    ----------
-    now_ns : int
-        Where the tick lies on the axis of the clock.
-    time_ns : int
-        When it was.
-    takes : list of Taken
-        Of each topic: the newest message, or all of them in their order.
-    poses : list of (tuple, sequence of Found)
-        What was refused of each tree of transforms, and the poses in it.
-    given : list of mapping
-        Values by name.
+    `poses`: what was refused of each tree of transforms, and the poses in it.
     """
 
     tick: int
-    now_ns: int
-    time_ns: int
-    takes: list[Taken]
+    now_ns: int  # where the tick lies on the axis of the clock
+    time_ns: int  # when it was
+    takes: list[Taken]  # of each topic: the newest message, or all of them in their order
     poses: list[tuple[tuple[tuple[str, str], ...], Sequence[Found]]]
-    given: list[Mapping[str, tuple[int, Any]]]
+    given: list[Mapping[str, tuple[int, Any]]]  # values by name
 
 
 @dataclass
@@ -81,25 +70,13 @@ class Counters:
 class Feed:
     """Collects payloads and forms snapshots; its only state is what arrived so far.
 
-    Parameters
-    ----------
-    sources : sequence of SourceSignal
-        The signals that are wanted.
-    message_types : mapping of str to MessageType
-        Definition of each topic that is available; other topics stay unknown.
-    clock : Clock
-        What a moment is.
-    stamped : bool
-        Samples count from their header stamp instead of their arrival.
-    settle_ns : int
-        With `stamped`: how much later than its tick an evaluation happens, in nanoseconds.
-    readers : mapping of str to callable
-        What to make of the values of some signals, once for each that arrives.
-
-    Raises
-    ------
-    FieldError
-        If an expression reads a field that its message does not have.
+    `sources`: the signals that are wanted.
+    `message_types`: definition of each topic that is available; other topics stay unknown.
+    `clock`: what a moment is.
+    `stamped`: samples count from their header stamp instead of their arrival.
+    `settle_ns`: with `stamped`: how much later than its tick an evaluation happens, in nanoseconds.
+    `readers`: what to make of the values of some signals, once for each that arrives.
+    Raises FieldError if an expression reads a field that its message does not have.
     """
 
     def __init__(
@@ -326,17 +303,9 @@ class Feed:
     ) -> tuple[Snapshot, list[Any]]:
         """Return a snapshot as it were if a payload had arrived for it; nothing is remembered.
 
-        Returns
-        -------
-        snapshot : Snapshot
-            The same with the values of the payload.
-        values : list
-            These alone, in slot order; None for all other signals.
-
-        Raises
-        ------
-        DecodeError
-            If the payload cannot be read.
+        Returns the same with the values of the payload.
+        Returns these alone, in slot order; None for all other signals.
+        Raises DecodeError if the payload cannot be read.
         """
         known = self._topics.get(topic)
         given: list[Any] = [None] * len(self._sources)

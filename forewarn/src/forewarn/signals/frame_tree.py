@@ -30,35 +30,24 @@ class NoTransformError(Exception):
 
 
 class Transform(NamedTuple):
-    """Where a child frame lies in its parent.
-
-    Attributes
-    ----------
-    arrival_ns : int
-        When that was received.
-    """
+    """Where a child frame lies in its parent."""
 
     parent: str
     translation: Vector
     rotation: Quaternion
-    arrival_ns: int
+    arrival_ns: int  # when that was received
 
 
 class Pose(NamedTuple):
     """Where a frame lies in another.
 
-    Attributes
-    ----------
-    stamp_ns : int
-        The latest common time; 0 where all transforms on the way are static.
-    arrival_ns : int or None
-        When the newest transform arrived of that link on the way that has been silent for the
-        longest; None where all are static.
+    `arrival_ns`: when the newest transform arrived of that link on the way that has been silent for
+    the longest; None where all are static.
     """
 
     translation: Vector
     rotation: Quaternion
-    stamp_ns: int
+    stamp_ns: int  # the latest common time; 0 where all transforms on the way are static
     arrival_ns: int | None
 
 
@@ -158,10 +147,8 @@ class FrameTree:
     def lookup(self, of: str, inside: str) -> Pose:
         """Return the pose of the frame `of` in the frame `inside` at the latest common time.
 
-        Raises
-        ------
-        NoTransformError
-            If a frame is unknown, they are not connected, or it would be an extrapolation.
+        Raises NoTransformError if a frame is unknown, they are not connected, or it would be an
+        extrapolation.
         """
         for name in (of, inside):
             parents = (link.transforms[-1].parent for link in self.links.values())

@@ -34,43 +34,25 @@ Visible = Callable[[int, int], int]
 
 
 class Waiting(NamedTuple):
-    """A transform that waits for its tick; in the order in which they are taken.
-
-    Attributes
-    ----------
-    later : bool
-        It is dynamic: of those that arrive together static ones are first.
-    number : int
-        How many of its topic came before.
-    """
+    """A transform that waits for its tick; in the order in which they are taken."""
 
     visible: int
     arrival_ns: int
-    later: bool
-    number: int
+    later: bool  # it is dynamic: of those that arrive together static ones are first
+    number: int  # how many of its topic came before
     stamp_ns: int
     child: str
     transform: Transform
 
 
 class Found(NamedTuple):
-    """What a lookup gave.
-
-    Attributes
-    ----------
-    values : list
-        One for each of `slots`; empty if there is no pose.
-    moment_ns : int or None
-        What its age counts from; None if all transforms on the way are static.
-    reason : str
-        Why there is no pose.
-    """
+    """What a lookup gave."""
 
     where: str
     slots: tuple[int, ...]
-    values: list[Any]
-    moment_ns: int | None
-    reason: str
+    values: list[Any]  # one for each of `slots`; empty if there is no pose
+    moment_ns: int | None  # what its age counts from; None if all transforms on the way are static
+    reason: str  # why there is no pose
 
 
 class Query(NamedTuple):
@@ -85,16 +67,10 @@ class Query(NamedTuple):
 class Frames:
     """The transforms of a topic and of its static companion, and the poses wanted of them.
 
-    Parameters
-    ----------
-    topics : mapping of str to (MessageType, bool)
-        Definition of each topic, and whether its transforms are static.
-    queries : sequence of Query
-        The poses.
-    visible : callable
-        From arrival and time that counts to the tick that sees a sample.
-    stamped : bool
-        A pose counts from its stamp instead of from arrivals.
+    `topics`: definition of each topic, and whether its transforms are static.
+    `queries`: the poses.
+    `visible`: from arrival and time that counts to the tick that sees a sample.
+    `stamped`: a pose counts from its stamp instead of from arrivals.
     """
 
     def __init__(
@@ -221,10 +197,7 @@ def build_frames(
 ) -> list[Frames]:
     """Prepare the poses that signals read from topics that have a definition.
 
-    Raises
-    ------
-    FieldError
-        If a value reads what a transform does not have.
+    Raises FieldError if a value reads what a transform does not have.
     """
     wanted: dict[tuple[str, str], dict[tuple[str, str], list[int]]] = {}
     for slot, source in enumerate(sources):

@@ -36,54 +36,29 @@ ABSENT = object()
 
 
 class Ahead(NamedTuple):
-    """Derived signals that were computed for many moments at once.
+    """Derived signals that were computed for many moments at once."""
 
-    Attributes
-    ----------
-    values : sequence
-        One for each derived signal, `ABSENT` where it is still to be computed.
-    failed : dict
-        Why some have no value, by their place among the derived signals.
-    """
-
-    values: Sequence[Any]
-    failed: Mapping[int, str]
+    values: Sequence[Any]  # one for each derived signal, `ABSENT` where it is still to be computed
+    failed: Mapping[int, str]  # why some have no value, by their place among the derived signals
 
 
 class Snapshot(NamedTuple):
     """All source signals at one moment.
 
-    Attributes
-    ----------
-    tick : int
-        Number of the tick on the grid.
-    values : tuple
-        One value per source signal in slot order; None where unknown.
-    stale : tuple of StaleSignal
-        Those that are too old, or never came: unknown, unless their last value is held.
-    failures : tuple of Failure
-        What was received for this tick and could not be read.
-    suspended : bool
-        Values are missing, and only of signals whose staleness is to be ignored.
-    time_ns : int or None
-        When that was; None if the clock's axis tells.
-    action : str or None
-        What was done, as far as a trace names it and not the monitor file.
-    ahead : Ahead or None
-        Derived signals of the moment, if they were computed already.
-    repeats : int
-        So many moments follow at which all is the same, but for their time and the ages of what is
-        stale: of a recording, in which nothing arrives for a long time.
+    `stale`: those that are too old, or never came: unknown, unless their last value is held.
+    `suspended`: values are missing, and only of signals whose staleness is to be ignored.
+    `repeats`: so many moments follow at which all is the same, but for their time and the ages of
+    what is stale: of a recording, in which nothing arrives for a long time.
     """
 
-    tick: int
-    values: tuple[Any, ...]
+    tick: int  # number of the tick on the grid
+    values: tuple[Any, ...]  # one value per source signal in slot order; None where unknown
     stale: tuple[StaleSignal, ...] = ()
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[Failure, ...] = ()  # what was received for this tick and could not be read
     suspended: bool = False
-    time_ns: int | None = None
-    action: str | None = None
-    ahead: Ahead | None = None
+    time_ns: int | None = None  # when that was; None if the clock's axis tells
+    action: str | None = None  # what was done, as far as a trace names it and not the monitor file
+    ahead: Ahead | None = None  # derived signals of the moment, if they were computed already
     repeats: int = 0
 
 

@@ -24,27 +24,18 @@ if TYPE_CHECKING:
 class SourceSignal:
     """A signal that arrives: from a topic, or by name where `topic` is empty.
 
-    Attributes
-    ----------
-    timeout_ns : int
-        Greatest age at which a sample still counts; negative for never stale.
-    stale : str
-        What an older one means: ``worst``, ``hold`` or ``ignore``.
-    where : Expression or None
-        Holds for the messages that are meant; None for all of the topic.
-    frame : FrameSpec or None
-        The signal is a value of this pose, and `topic` is that of its transforms.
-    within : str
-        Which messages of a tick count: ``last``, or all of them as `within.TOGETHER` says.
+    `where`: holds for the messages that are meant; None for all of the topic.
+    `frame`: the signal is a value of this pose, and `topic` is that of its transforms.
+    `within`: which messages of a tick count: ``last``, or all of them as `within.TOGETHER` says.
     """
 
     name: str
     topic: str
     message_type: str
     expression: Expression | None
-    timeout_ns: int
+    timeout_ns: int  # greatest age at which a sample still counts; negative for never stale
     default: float | bool | str | list[float] | None
-    stale: str = "worst"
+    stale: str = "worst"  # what an older one means: ``worst``, ``hold`` or ``ignore``
     where: Expression | None = None
     frame: FrameSpec | None = None
     within: str = "last"
@@ -77,10 +68,7 @@ def extractor_of(
 ) -> Extractor | ForeignExtractor:
     """Return what reads the values of signals from messages of one type, all at once.
 
-    Raises
-    ------
-    FieldError
-        If an expression does not fit the type; names the signal.
+    Raises FieldError if an expression does not fit the type; names the signal.
     """
     expressions = [source.expression for source in sources if source.expression is not None]
     try:

@@ -49,10 +49,7 @@ ALONE: Mapping[str, Callable[[Any], Any]] = MappingProxyType({"any": bool, "coun
 class Within:
     """The messages of a tick, for one signal.
 
-    Parameters
-    ----------
-    within : str
-        A key of `TOGETHER`.
+    `within`: a key of `TOGETHER`.
     """
 
     def __init__(self, within: str) -> None:
@@ -81,10 +78,7 @@ class Within:
 def note_of_faster_topics(spec: MonitorSpec, rates: Mapping[str, float]) -> str:
     """Name the topics whose signals leave messages out because the file gives no `within`.
 
-    Parameters
-    ----------
-    rates : mapping of str to float
-        Messages of each topic in a second.
+    `rates`: messages of each topic in a second.
     """
     if spec.rate == "steps":
         return ""

@@ -34,18 +34,11 @@ PHASES = ("active_when", "intervened_when")
 class Past(NamedTuple):
     """What a tick leaves to the one that follows.
 
-    Attributes
-    ----------
-    tick : int
-        Its number.
-    alone : Observed
-        What is known of its state from this tick only.
-    cells : tuple
-        What the expressions that remember have taken in, in the order of their signals.
+    `cells`: what the expressions that remember have taken in, in the order of their signals.
     """
 
-    tick: int
-    alone: Observed
+    tick: int  # its number
+    alone: Observed  # what is known of its state from this tick only
     cells: tuple[Cell, ...] = ()
 
     def same_but_for_time(self, before: Past | None) -> bool:
@@ -66,21 +59,12 @@ class Past(NamedTuple):
 class Seen(NamedTuple):
     """What a snapshot shows.
 
-    Attributes
-    ----------
-    observation : Observed
-        What is known of the state.
-    past : Past
-        For the tick that follows.
-    values : list
-        Values of all signals in slot order; None where unknown.
-    failures : tuple of Failure
-        Derived signals and conditions that have no value although all they need is known.
+    `failures`: derived signals and conditions that have no value although all they need is known.
     """
 
-    observation: Observed
-    past: Past
-    values: list[Any]
+    observation: Observed  # what is known of the state
+    past: Past  # for the tick that follows
+    values: list[Any]  # values of all signals in slot order; None where unknown
     failures: tuple[Failure, ...]
 
 
@@ -124,10 +108,7 @@ class DerivedSignal:
     def computed(self, values: Sequence[Any]) -> tuple[Any, str]:
         """Return its value, or what its memory takes in; and why there is none with all known.
 
-        Parameters
-        ----------
-        values : sequence
-            Values of the signals before it, in slot order; None where unknown.
+        `values`: values of the signals before it, in slot order; None where unknown.
         """
         arguments = [values[slot] for slot in self.arguments]
         for argument in arguments:
@@ -144,47 +125,30 @@ class DerivedSignal:
 class Abstraction:
     """The signals and states of one monitor file, compiled.
 
-    Attributes
-    ----------
-    vocabulary : StateSpace
-        The states.
-    sources, derived : tuple
-        Signals in the order of their slots: sources first, derived ones in order of evaluation.
-    clock : Clock
-        What a moment is.
-    digest : str
-        SHA-256 over everything a learned model depends on: what was fitted, if anything was, and
-        the declared atoms too.
-    evaluate : callable
-        From the values of all signals to what the tick shows by itself, an `Observed`.
-    remembers : bool
-        A state also tells of the tick before; see `joined`.
-    conditions : dict
-        Key path and expression of all that distinguishes states.
-    phases : dict
-        The expressions of ``active_when`` and ``intervened_when``, as far as there are any.
-    action : DerivedSignal or None
-        What names the action.
-    state_source_recordings : tuple of str
-        Beginnings of the digests of recordings that a tree was learned from, as far as known.
-    fitted : tuple of SignalFit
-        Learned scores that are fitted.
-    rebuild : callable or None
-        Makes the same abstraction in another process, where compiled functions cannot go.
+    `sources`, `derived`: signals in the order of their slots: sources first, derived ones in order
+    of evaluation.
+    `digest`: SHA-256 over everything a learned model depends on: what was fitted, if anything was,
+    and the declared atoms too.
+    `evaluate`: from the values of all signals to what the tick shows by itself, an `Observed`.
+    `conditions`: key path and expression of all that distinguishes states.
+    `phases`: the expressions of ``active_when`` and ``intervened_when``, as far as there are any.
+    `state_source_recordings`: beginnings of the digests of recordings that a tree was learned from,
+    as far as known.
+    `rebuild`: makes the same abstraction in another process, where compiled functions cannot go.
     """
 
-    vocabulary: StateSpace
+    vocabulary: StateSpace  # the states
     sources: tuple[SourceSignal, ...]
     derived: tuple[DerivedSignal, ...]
-    clock: Clock
+    clock: Clock  # what a moment is
     digest: str
     evaluate: Callable[[Sequence[Any]], Any]
-    remembers: bool = False
+    remembers: bool = False  # a state also tells of the tick before; see `joined`
     conditions: Mapping[str, Expression] = field(default_factory=dict)
     phases: Mapping[str, Expression] = field(default_factory=dict)
-    action: DerivedSignal | None = None
+    action: DerivedSignal | None = None  # what names the action
     state_source_recordings: tuple[str, ...] = ()
-    fitted: tuple[SignalFit, ...] = ()
+    fitted: tuple[SignalFit, ...] = ()  # learned scores that are fitted
     rebuild: Callable[[], Abstraction] | None = field(default=None, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -200,29 +164,17 @@ class Abstraction:
     def joined(self, previous: Any, current: Any) -> Any:
         """Return what is observed where a state `remembers`.
 
-        Parameters
-        ----------
-        previous : Observed or None
-            What the tick before showed by itself; None at the start of a run.
-        current : Observed
-            What this tick shows by itself.
+        `previous`: what the tick before showed by itself; None at the start of a run.
+        `current`: what this tick shows by itself.
         """
         raise NotImplementedError
 
     def undecided(self, values: Sequence[Any], observation: Any) -> list[tuple[str, str]]:
         """Return the conditions that are unknown although all their signals have a value.
 
-        Parameters
-        ----------
-        values : sequence
-            Values of all signals in slot order.
-        observation : Observed
-            What `evaluate` made of them.
-
-        Returns
-        -------
-        list of (str, str)
-            Key paths in the monitor file, with the reason.
+        `values`: values of all signals in slot order.
+        `observation`: what `evaluate` made of them.
+        Returns key paths in the monitor file, with the reason.
         """
         return []
 
@@ -293,10 +245,7 @@ class Abstraction:
     def without(self, folds: Mapping[str, int]) -> Abstraction:
         """Return the same with learned scores that did not see a fold of the recordings.
 
-        Parameters
-        ----------
-        folds : mapping of str to int
-            The fold, by the names of the scores; others stay as they are.
+        `folds`: the fold, by the names of the scores; others stay as they are.
         """
         changed = (
             replace(one, memory=one.memory.without(folds[one.name]))
@@ -314,12 +263,8 @@ class Abstraction:
     def scores_in_words(self, past: Past | None, values: Sequence[Any]) -> tuple[str, ...]:
         """Return a sentence about each learned score at a tick.
 
-        Parameters
-        ----------
-        past : Past or None
-            What the tick left.
-        values : sequence
-            Values of all signals at the tick, in slot order.
+        `past`: what the tick left.
+        `values`: values of all signals at the tick, in slot order.
         """
         if past is None:
             return ()
@@ -345,13 +290,9 @@ class Abstraction:
     def observe(self, snapshot: Snapshot, past: Past | None) -> Seen:
         """Return what the snapshot of one tick shows.
 
-        Parameters
-        ----------
-        snapshot : Snapshot
-            The source signals.
-        past : Past or None
-            What the last tick left; None at the start of a run. Of ticks that were missed between
-            the two nothing is known.
+        `snapshot`: the source signals.
+        `past`: what the last tick left; None at the start of a run. Of ticks that were missed
+        between the two nothing is known.
         """
         tick = snapshot.tick
         before = self.cells(past, tick) if self.memories else ()
@@ -437,23 +378,13 @@ class Abstraction:
     ) -> tuple[list[Any], list[tuple[str, str]], tuple[Cell, ...]]:
         """Append the derived signals to the values of the sources.
 
-        Parameters
-        ----------
-        sources : sequence
-            Values of the sources in slot order; None where unknown.
-        cells : sequence of tuple, optional
-            What `cells` gave for the moment; that of a run's first one by default.
-        ahead : Ahead, optional
-            What was computed already.
-
-        Returns
-        -------
-        values : list
-            Values of all signals in slot order; None where unknown.
-        failures : list of (str, str)
-            Derived signals whose inputs are known and which still have no value, with the reason.
-        cells : tuple of tuple
-            What the expressions that remember have taken in.
+        `sources`: values of the sources in slot order; None where unknown.
+        `cells`: what `cells` gave for the moment; that of a run's first one by default.
+        `ahead`: what was computed already.
+        Returns values of all signals in slot order; None where unknown.
+        Returns derived signals whose inputs are known and which still have no value, with the
+        reason.
+        Returns what the expressions that remember have taken in.
         """
         values: list[Any] = list(sources)
         failures: list[tuple[str, str]] = []

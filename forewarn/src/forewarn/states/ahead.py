@@ -27,12 +27,8 @@ Place = tuple[int, int | None]
 class DerivedSignalBatch:
     """Computes derived signals ahead of the step.
 
-    Parameters
-    ----------
-    first : int
-        The slot of the first derived signal.
-    derived : sequence of DerivedSignal
-        The derived signals in order of evaluation.
+    `first`: the slot of the first derived signal.
+    `derived`: the derived signals in order of evaluation.
     """
 
     def __init__(self, first: int, derived: Sequence[DerivedSignal]) -> None:

@@ -25,24 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Condition:
-    """An expression over signals whose truth is known only if all of them are.
+    """An expression over signals whose truth is known only if all of them are."""
 
-    Attributes
-    ----------
-    text : str
-        The expression.
-    names : tuple of str
-        The signals that it reads; none if it always holds.
-    slots : tuple of int
-        Where their values lie among those of all signals.
-    by_platform : bool
-        Another type of processor may find otherwise, by a last bit.
-    """
-
-    text: str
-    names: tuple[str, ...]
-    slots: tuple[int, ...]
-    by_platform: bool
+    text: str  # the expression
+    names: tuple[str, ...]  # the signals that it reads; none if it always holds
+    slots: tuple[int, ...]  # where their values lie among those of all signals
+    by_platform: bool  # another type of processor may find otherwise, by a last bit
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind the compiled function, which cannot travel."""
@@ -55,10 +43,7 @@ class Condition:
     def truth(self, values: Sequence[Any]) -> tuple[bool | None, str]:
         """Return whether it holds, None if that is unknown, and why it is.
 
-        Parameters
-        ----------
-        values : sequence
-            Values of all signals in slot order; None where unknown.
+        `values`: values of all signals in slot order; None where unknown.
         """
         given = [values[slot] for slot in self.slots]
         missing = [name for name, value in zip(self.names, given, strict=True) if value is None]
@@ -109,10 +94,8 @@ def rests_on(abstraction: Abstraction, names: Sequence[str]) -> list[str]:
 def hold_conditions(spec: MonitorSpec, abstraction: Abstraction) -> dict[str, Condition]:
     """Return the conditions that hold interventions, by the properties that have one.
 
-    Raises
-    ------
-    ConfigErrors
-        If an expression is no condition, or another type of processor may decide it otherwise.
+    Raises ConfigErrors if an expression is no condition, or another type of processor may decide it
+    otherwise.
     """
     found, errors = dict[str, Condition](), list[InputError]()
     for name, section in spec.properties.items():
@@ -156,10 +139,7 @@ FRESH = 1.0
 def clear_ways(spec: MonitorSpec, abstraction: Abstraction) -> dict[str, Condition]:
     """Return when a stopped robot may move, by the names of ways; none without `escape`.
 
-    Raises
-    ------
-    ConfigErrors
-        If an expression is no condition, or rests on signals that may be old.
+    Raises ConfigErrors if an expression is no condition, or rests on signals that may be old.
     """
     conditions = {} if spec.escape is None else spec.escape.conditions
     found, errors = dict[str, Condition](), list[InputError]()

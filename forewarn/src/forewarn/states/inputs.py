@@ -23,10 +23,7 @@ def open_feed(
 ) -> Feed:
     """Return a feed for the sources of `abstraction`; `readers` are those of `Feed`.
 
-    Raises
-    ------
-    FieldError
-        If an expression reads a field that its message does not have; names the file.
+    Raises FieldError if an expression reads a field that its message does not have; names the file.
     """
     stamped = spec.timestamp_source == "header"
     with located(file=spec.file):

@@ -30,19 +30,12 @@ if TYPE_CHECKING:
 class Misuse(NamedTuple):
     """An expression that its signals do not fit.
 
-    Attributes
-    ----------
-    place : str
-        ``signals``, ``learned_score``, ``predicates``, ``terminal``, or the key of a phase.
-    name : str
-        Whose expression; empty for a phase.
-    error : FieldError
-        What is wrong.
+    `place`: ``signals``, ``learned_score``, ``predicates``, ``terminal``, or the key of a phase.
     """
 
     place: str
-    name: str
-    error: FieldError
+    name: str  # whose expression; empty for a phase
+    error: FieldError  # what is wrong
 
 
 def find_misuse(abstraction: Abstraction, types: Mapping[str, MessageType]) -> Iterator[Misuse]:

@@ -23,31 +23,18 @@ SECTION = "learned_score"
 class SignalFit(ABC):
     """What was fitted of a learned score.
 
-    Attributes
-    ----------
-    name : str
-        Name of the signal.
-    foresees : str
-        The property of which it foresees a violation.
-    signals : tuple of str
-        What it is computed from.
-    cuts : tuple of float
-        Where ``bins`` cut it if they ask for ``auto``; rising within (0, 1).
-    recordings : tuple of str
-        Digests of the recordings that it was fitted on.
-    groups : tuple of str
-        For each of them the name of its group, empty for one that is in none; all of this empty
-        where nothing was grouped. Recordings of a group were left out together.
-    unseeing : tuple
-        One for each fold, fitted without its recordings: for those that are counted. Not kept in
-        files.
+    `cuts`: where ``bins`` cut it if they ask for ``auto``; rising within (0, 1).
+    `groups`: for each of them the name of its group, empty for one that is in none; all of this
+    empty where nothing was grouped. Recordings of a group were left out together.
+    `unseeing`: one for each fold, fitted without its recordings: for those that are counted. Not
+    kept in files.
     """
 
-    name: str
-    foresees: str
-    signals: tuple[str, ...]
+    name: str  # name of the signal
+    foresees: str  # the property of which it foresees a violation
+    signals: tuple[str, ...]  # what it is computed from
     cuts: tuple[float, ...] = ()
-    recordings: tuple[str, ...] = ()
+    recordings: tuple[str, ...] = ()  # digests of the recordings that it was fitted on
     groups: tuple[str, ...] = ()
     unseeing: tuple[Any, ...] = field(default=(), compare=False, repr=False)
 
@@ -82,27 +69,13 @@ class SignalFit(ABC):
 
 @dataclass(frozen=True)
 class LearnedSignal(ABC):
-    """A learned score as a signal that remembers (`abstraction.Remembers`).
+    """A learned score as a signal that remembers (`abstraction.Remembers`)."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the signal.
-    signals : tuple of str
-        What it is computed from; candidates for that before it is fitted.
-    moments : int
-        How far back its history reaches.
-    fit : SignalFit or None
-        What was fitted, if anything was.
-    named : bool
-        The monitor file names the signals.
-    """
-
-    name: str
-    signals: tuple[str, ...]
-    moments: int
-    fit: Any = None
-    named: bool = False
+    name: str  # name of the signal
+    signals: tuple[str, ...]  # what it is computed from; candidates for that before it is fitted
+    moments: int  # how far back its history reaches
+    fit: Any = None  # what was fitted, if anything was
+    named: bool = False  # the monitor file names the signals
 
     judges = True  # also of what is unknown
 
@@ -144,10 +117,7 @@ class LearnedSignal(ABC):
     def explained(self, cell: Cell, score: float | None) -> str:
         """Say what the score is at a moment, and which signals push it there.
 
-        Parameters
-        ----------
-        cell : tuple
-            What `advance` gave at the moment.
+        `cell`: what `advance` gave at the moment.
         """
 
 

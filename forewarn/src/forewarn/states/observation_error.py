@@ -17,10 +17,8 @@ def observation_errors(
 ) -> tuple[tuple[int, float], ...]:
     """Return the predicates that may be read wrongly, by number, and how probable that is.
 
-    Raises
-    ------
-    ConfigErrors
-        For each name that is no predicate, and where states are not vectors of predicates.
+    Raises ConfigErrors for each name that is no predicate, and where states are not vectors of
+    predicates.
     """
     found: dict[int, float] = {}
     errors: list[InputError] = []

@@ -27,12 +27,8 @@ def has_plans(spec: MonitorSpec) -> bool:
 def plan_readers(spec: MonitorSpec) -> dict[str, Callable[[Value], str]]:
     """Return what says of the plans in signals what their rules have against them.
 
-    Raises
-    ------
-    ConfigErrors
-        If a file of rules cannot be used; names each.
-    MissingWingError
-        If the wing is not installed.
+    Raises ConfigErrors if a file of rules cannot be used; names each.
+    Raises MissingWingError if the wing is not installed.
     """
     return dict(_signals().plan_readers(spec)) if has_plans(spec) else {}
 
@@ -56,12 +52,6 @@ def _signals() -> Any:
 def verdicts(
     spec: MonitorSpec, names: Sequence[str], values: Sequence[Value]
 ) -> dict[str, Value | None]:
-    """Return the verdict about the newest plan of each signal: a text, or None without a plan.
-
-    Parameters
-    ----------
-    names, values : sequence
-        All signals.
-    """
+    """Return the verdict about the newest plan of each signal: a text, or None without a plan."""
     judged = {name for name, signal in spec.signals.items() if signal.rules is not None}
     return {n: v for n, v in zip(names, values, strict=True) if n in judged} if judged else {}

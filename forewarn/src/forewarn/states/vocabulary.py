@@ -30,29 +30,20 @@ CUT = re.compile(r"(\w+)<(-?[\d.]+(?:e[+-]?\d+)?)\Z")
 class Observation(NamedTuple):
     """What one tick says about predicates and terminal labels.
 
-    Attributes
-    ----------
-    state : int or None
-        State code if it is fully known.
-    known, mask : int
-        Bit i of `known` tells whether predicate i is known, bit i of `mask` whether it holds.
-    open_terminals : int
-        Bit i tells that terminal label i may hold, where that is not known of all of them.
-    active : bool or None
-        Value of `active_when`; True where there is none.
-    intervened : bool or None
-        Value of `intervened_when`; False where there is none.
-    ended : bool
-        A terminal label holds for certain. If an earlier one is unknown, it is not known which:
-        the first of those that hold wins.
+    `known`, `mask`: bit i of `known` tells whether predicate i is known, bit i of `mask` whether it
+    holds.
+    `open_terminals`: bit i tells that terminal label i may hold, where that is not known of all of
+    them.
+    `ended`: a terminal label holds for certain. If an earlier one is unknown, it is not known
+    which: the first of those that hold wins.
     """
 
-    state: int | None
+    state: int | None  # state code if it is fully known
     known: int
     mask: int
     open_terminals: int
-    active: bool | None
-    intervened: bool | None = False
+    active: bool | None  # value of `active_when`; True where there is none
+    intervened: bool | None = False  # value of `intervened_when`; False where there is none
     ended: bool = False
 
 
@@ -63,18 +54,13 @@ class Vocabulary(StateSpace):
     A state is coded as one integer: the mask of predicate values (bit i is predicate i), or
     ``-(i + 1)`` for terminal label i.
 
-    Attributes
-    ----------
-    predicates : tuple of str
-        Names in file order; an entry of `bins` has become ``ttc<1``, ``ttc<2`` and so on.
-    terminals : tuple of str
-        Names of the terminal labels, in file order.
+    `predicates`: names in file order; an entry of `bins` has become ``ttc<1``, ``ttc<2`` and so on.
     """
 
     kind = PREDICATES
 
     predicates: tuple[str, ...]
-    terminals: tuple[str, ...] = ()
+    terminals: tuple[str, ...] = ()  # names of the terminal labels, in file order
 
     def name(self, state: int) -> str:
         """Return readable text: the predicates that hold, or the terminal label.

@@ -34,25 +34,18 @@ POWER_PRECISION = 1e-13
 class Passage(NamedTuple):
     """First violations after an idle state, step by step, and the geometric rest.
 
-    Attributes
-    ----------
-    first : ndarray, shape (k + 1, n)
-        ``f_h`` for h = L + 1 .. L + 1 + k.
-    ratio : ndarray of shape (blocks,) or None
-        Factor from one step to the next for all later steps; None if `first` is complete.
+    `ratio`, shape (blocks,): factor from one step to the next for all later steps; None if `first`
+    is complete.
     """
 
-    first: Floats
+    first: Floats  # shape (k + 1, n): ``f_h`` for h = L + 1 .. L + 1 + k.
     ratio: Floats | None
 
 
 def bounded(problem: Countdown, horizon: int, precision: float = PRECISION) -> Floats:
     """Return the table for a horizon of `horizon` steps, shape (n, L + 2).
 
-    Parameters
-    ----------
-    precision : float
-        Relative error allowed to the geometric rest.
+    `precision`: relative error allowed to the geometric rest.
     """
     n, layers = problem.size, problem.layers
     if horizon <= layers:
@@ -76,12 +69,8 @@ def bounded(problem: Countdown, horizon: int, precision: float = PRECISION) -> F
 def first_passage(problem: Countdown, expired: Floats, steps: int, precision: float) -> Passage:
     """Return the first violations of `steps` steps after the earliest one.
 
-    Parameters
-    ----------
-    expired : ndarray, shape (n,)
-        ``P_N^L 1``.
-    steps : int
-        Steps after step L + 1.
+    `expired`, shape (n,): ``P_N^L 1``.
+    `steps`: steps after step L + 1.
     """
     n, layers = problem.size, problem.layers
     first = np.empty((steps + 1, n))
@@ -265,14 +254,9 @@ def _geometric_layers(
 ) -> Floats:
     """Do what `layers_after_answers` does where violations are a geometric series, (L, n).
 
-    Parameters
-    ----------
-    last, total : ndarray, shape (n,)
-        First violations at the last step that is known, and up to it.
-    ratio : ndarray, shape (blocks,)
-        Factor from step to step.
-    left : int
-        Steps from the last known one to the horizon.
+    `last`, `total`, shape (n,): first violations at the last step that is known, and up to it.
+    `ratio`, shape (blocks,): factor from step to step.
+    `left`: steps from the last known one to the horizon.
     """
     pair: Floats = problem.answered(np.column_stack([total, last]))
     result = _spread(problem, _sums(ratio, left - 1 - np.arange(problem.layers)))

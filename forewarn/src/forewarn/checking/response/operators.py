@@ -32,24 +32,12 @@ DENSE_SHARE = 0.15
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """Non-negative matrix ``matrix + diag(prior) @ supports[group]``, applied without forming it.
+    """Non-negative matrix ``matrix + diag(prior) @ supports[group]``, applied without forming it."""
 
-    Attributes
-    ----------
-    matrix : csr_matrix, shape (n, m)
-        Sparse part.
-    prior : ndarray of shape (n,) or None
-        Weight of the low-rank part; None if there is none.
-    group : ndarray of int, shape (n,)
-        Row of `supports` for each row of the operator.
-    supports : csr_matrix, shape (g, m)
-        Rows of the low-rank part.
-    """
-
-    matrix: sparse.csr_matrix
-    prior: Floats | None
-    group: NDArray[np.int64]
-    supports: sparse.csr_matrix
+    matrix: sparse.csr_matrix  # shape (n, m): sparse part
+    prior: Floats | None  # shape (n,): weight of the low-rank part; None if there is none
+    group: NDArray[np.int64]  # shape (n,): row of `supports` for each row of the operator
+    supports: sparse.csr_matrix  # shape (g, m): rows of the low-rank part
 
     def __call__(self, values: Floats) -> Floats:
         """Return the product with `values`, shape (m,) or (m, k)."""
@@ -114,26 +102,19 @@ TRIGGER, RESPONSE = 1, 2
 class Countdown:
     """A chain seen by the automaton of a bounded response.
 
-    Attributes
-    ----------
-    layers : int
-        Number of waiting states L of the automaton.
-    idle, raised, waiting, answered : Operator
-        ``P_I``, ``P_A``, ``P_N`` and ``P_B``; rows of states without successors are zero, and
-        so are columns of states that end the obligation.
-    ended : ndarray of bool, shape (n,)
-        States that end every obligation.
-    blocks : int
-        Number of chains of equal size that stand side by side without transitions between them.
+    `idle`, `raised`, `waiting`, `answered`: ``P_I``, ``P_A``, ``P_N`` and ``P_B``; rows of states
+    without successors are zero, and so are columns of states that end the obligation.
+    `blocks`: number of chains of equal size that stand side by side without transitions between
+    them.
     """
 
     chain: Chain
-    layers: int
+    layers: int  # number of waiting states L of the automaton
     idle: Operator
     raised: Operator
     waiting: Operator
     answered: Operator
-    ended: Mask
+    ended: Mask  # shape (n,): states that end every obligation
     blocks: int = 1
 
     @property

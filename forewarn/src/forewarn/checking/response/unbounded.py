@@ -33,15 +33,8 @@ ABSOLUTE = 1e-10
 def unbounded(problem: Countdown, precision: float = PRECISION) -> tuple[Floats, Certain]:
     """Return the table without horizon, shape (n, L + 2), and what the graph alone decides.
 
-    Parameters
-    ----------
-    precision : float
-        Relative error allowed to the iterative solution of large systems.
-
-    Raises
-    ------
-    CheckingError
-        If the accuracy cannot be assured.
+    `precision`: relative error allowed to the iterative solution of large systems.
+    Raises CheckingError if the accuracy cannot be assured.
     """
     layers = problem.layers
     powers = waiting_powers(problem, layers)

@@ -35,29 +35,18 @@ def time_to_conflict(
 ) -> Any:
     """Return when a vehicle that follows a path at its present speed begins to overlap objects.
 
-    Parameters
-    ----------
-    path : list of two vectors, shape (k,)
-        The xs and ys of the path, in metres. It may begin behind the vehicle. Where it ends, or
-        has no points, the vehicle goes straight on.
-    pose : three numbers
-        x, y (m) and heading (rad) of the centre of the vehicle's rectangle.
-    speed : float
-        Its speed along the path, m/s. Without a positive one it stands.
-    size : list of two numbers or vectors, shape (n,)
-        Its length and width, m; vectors give it another size for each object, as far as to keep
-        a distance from some.
-    objects : list of seven vectors or numbers, shape (n,)
-        x, y (m), yaw (rad), velocity along x and y (m/s), length and width (m) of the objects.
-    horizon : float, optional
-        Seconds to look ahead.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,), or float
-        Seconds; 0 for an object that overlaps the vehicle now, inf for one that it does not
-        meet within the horizon, NaN for one of which something is unknown. A number if all of
-        `objects` are numbers.
+    `path`, shape (k,): the xs and ys of the path, in metres. It may begin behind the vehicle. Where
+    it ends, or has no points, the vehicle goes straight on.
+    `pose`: x, y (m) and heading (rad) of the centre of the vehicle's rectangle.
+    `speed`: its speed along the path, m/s. Without a positive one it stands.
+    `size`, shape (n,): its length and width, m; vectors give it another size for each object, as
+    far as to keep a distance from some.
+    `objects`, shape (n,): x, y (m), yaw (rad), velocity along x and y (m/s), length and width (m)
+    of the objects.
+    `horizon`: seconds to look ahead.
+    Returns shape (n,): seconds; 0 for an object that overlaps the vehicle now, inf for one that it
+    does not meet within the horizon, NaN for one of which something is unknown. A number if all of
+    `objects` are numbers.
     """
     line, place = _path(notes, path), _pose(notes, pose)
     columns = _boxes(notes, size, objects)
@@ -75,16 +64,9 @@ def time_to_conflict(
 def gap_to(notes: Notes, pose: Any, size: Any, objects: Any) -> Any:
     """Return how far objects are from a vehicle, between their rectangles.
 
-    Parameters
-    ----------
-    pose, size, objects : as for `time_to_conflict`
-        Velocities do not matter.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,), or float
-        Metres; 0 for an object that overlaps the vehicle, NaN for one of which something is
-        unknown. A number if all of `objects` are numbers.
+    `pose`, `size`, `objects`: velocities do not matter.
+    Returns shape (n,): metres; 0 for an object that overlaps the vehicle, NaN for one of which
+    something is unknown. A number if all of `objects` are numbers.
     """
     place, columns = _pose(notes, pose), _boxes(notes, size, objects)
     if place is None or columns is None:
@@ -98,26 +80,15 @@ def free_along(
 ) -> Any:
     """Return how far a round robot gets along a path before it touches a point that it sees.
 
-    Parameters
-    ----------
-    path : list of two vectors, shape (k,)
-        The xs and ys of the path, in metres, in the frame of `pose`. Where it is not followed
-        (without two points, behind the robot, or too far from it) the robot goes straight on; where
-        it ends, the robot ends.
-    pose : three numbers
-        x, y (m) and heading (rad) of the robot's centre.
-    radius : float
-        Its radius, m, with the distance that it is to keep.
-    x, y : vectors, shape (n,), or numbers
-        Points as the robot sees them, m: ahead of its centre and to its left.
-    reach : float, optional
-        Metres: a robot that is further from the path does not follow it, and one that follows it
-        comes back to it within so much.
-
-    Returns
-    -------
-    float
-        Metres; 0 if it touches a point now and gets nearer to it, inf if it touches none.
+    `path`, shape (k,): the xs and ys of the path, in metres, in the frame of `pose`. Where it is
+    not followed (without two points, behind the robot, or too far from it) the robot goes straight
+    on; where it ends, the robot ends.
+    `pose`: x, y (m) and heading (rad) of the robot's centre.
+    `radius`: its radius, m, with the distance that it is to keep.
+    `x`, `y`, shape (n,): points as the robot sees them, m: ahead of its centre and to its left.
+    `reach`: metres: a robot that is further from the path does not follow it, and one that follows
+    it comes back to it within so much.
+    Returns metres; 0 if it touches a point now and gets nearer to it, inf if it touches none.
     """
     line, place = _path(notes, path), _pose(notes, pose)
     points = numbers(notes, x, y)

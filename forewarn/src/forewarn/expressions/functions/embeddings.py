@@ -44,29 +44,19 @@ _FILES = ("weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokeniz
 class EmbeddingModel(NamedTuple):
     """A model of embeddings.
 
-    Attributes
-    ----------
-    name : str
-        What monitor files call it: its name, and a digest of its files.
-    parts : callable
-        Gives the numbers of the parts of words that make up a text.
-    table : ndarray of float16, shape (parts, 256)
-        The vector of each part.
+    `parts`: gives the numbers of the parts of words that make up a text.
     """
 
-    name: str
+    name: str  # what monitor files call it: its name, and a digest of its files
     parts: Callable[[str], Sequence[int]]
-    table: NDArray[np.float16]
+    table: NDArray[np.float16]  # shape (parts, 256): the vector of each part
 
 
 @lru_cache(maxsize=1)
 def installed_model() -> EmbeddingModel:
     """Return the model of the optional extra, read once.
 
-    Raises
-    ------
-    ExpressionError
-        If the extra is not installed; names it.
+    Raises ExpressionError if the extra is not installed; names it.
     """
     package = find_spec("wordllama")
     try:
@@ -98,10 +88,7 @@ def _missing(why: str = "") -> ExpressionError:
 def embedding(text: str, size: int = SIZES[-1]) -> NDArray[np.float64]:
     """Return the embedding of a text, shape (size,), of length 1; zeros for an empty one.
 
-    Raises
-    ------
-    ExpressionError
-        If the extra is not installed.
+    Raises ExpressionError if the extra is not installed.
     """
     return _remembered(text, size) if len(text) <= LONGEST_REMEMBERED else _embedded(text, size)
 

@@ -38,16 +38,10 @@ class Vehicle(NamedTuple):
 class Boxes(NamedTuple):
     """Rectangles that keep their velocity; all arrays have shape (n,).
 
-    Attributes
-    ----------
-    x, y, yaw : ndarray of float64
-        Centres, and the direction of the length.
-    vx, vy : ndarray of float64
-        Velocities, in the frame of the centres.
-    length, width : ndarray of float64
-        Sizes.
-    own_length, own_width : ndarray of float64
-        Sizes that the vehicle has for each of them: with a distance to be kept, say.
+    `x`, `y`, `yaw`: centres, and the direction of the length.
+    `vx`, `vy`: velocities, in the frame of the centres.
+    `own_length`, `own_width`: sizes that the vehicle has for each of them: with a distance to be
+    kept, say.
     """
 
     x: Floats
@@ -68,22 +62,11 @@ def times_to_conflict(path: Floats, vehicle: Vehicle, boxes: Floats, horizon: fl
     point nearest to it, and follows the path from there at its present speed; where the path ends,
     it goes straight on. A vehicle that does not move forwards stands.
 
-    Parameters
-    ----------
-    path : ndarray of float64, shape (2, k)
-        Finite points. What lies behind the vehicle does not count, so that the path may have been
-        planned a moment ago. Without points the vehicle goes straight ahead.
-    vehicle : Vehicle
-        The vehicle.
-    boxes : ndarray of float64, shape (9, n)
-        The fields of `Boxes`, all finite.
-    horizon : float
-        Seconds to look ahead.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        Seconds, 0 for boxes that overlap the vehicle already; inf without an overlap before
-        `horizon`. Touching is no overlap.
+    `path`, shape (2, k): finite points. What lies behind the vehicle does not count, so that the
+    path may have been planned a moment ago. Without points the vehicle goes straight ahead.
+    `boxes`, shape (9, n): the fields of `Boxes`, all finite.
+    `horizon`: seconds to look ahead.
+    Returns shape (n,): seconds, 0 for boxes that overlap the vehicle already; inf without an
+    overlap before `horizon`. Touching is no overlap.
     """
     return np.frombuffer(_encounters.times_to_conflict(path, vehicle, boxes, horizon))

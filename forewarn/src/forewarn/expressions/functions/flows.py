@@ -155,21 +155,15 @@ def _kind(value: str) -> str:
 class Call(NamedTuple):
     """A proposed call.
 
-    Attributes
-    ----------
-    new, known : frozenset of str
-        Words of the tool's name that neither task nor earlier calls have; those that the task has.
-    effects : tuple of str
-        What it does.
-    values : list of (str, str)
-        Names and values of its arguments.
+    `new`, `known`: words of the tool's name that neither task nor earlier calls have; those that
+    the task has.
     """
 
     tool: str
     new: frozenset[str]
     known: frozenset[str]
-    effects: tuple[str, ...]
-    values: list[tuple[str, str]]
+    effects: tuple[str, ...]  # what it does
+    values: list[tuple[str, str]]  # names and values of its arguments
 
     @property
     def doing(self) -> frozenset[str]:

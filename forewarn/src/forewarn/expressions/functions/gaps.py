@@ -16,18 +16,10 @@ def gaps_to(place: tuple[float, float, float], sizes: Floats, boxes: Floats) -> 
     Between two rectangles that do not overlap, the shortest way begins or ends at a corner. They
     overlap where they do on the directions of all four sides (the separating axis theorem).
 
-    Parameters
-    ----------
-    place : tuple of float
-        x, y and heading of the centre.
-    sizes : ndarray of float64, shape (2, n)
-        Its length and width, as it has them for each of the others.
-    boxes : ndarray of float64, shape (5, n)
-        x, y, yaw, length and width of the others.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
+    `place`: x, y and heading of the centre.
+    `sizes`, shape (2, n): its length and width, as it has them for each of the others.
+    `boxes`, shape (5, n): x, y, yaw, length and width of the others.
+    Returns ndarray of float64, shape (n,).
     """
     x, y, yaw, length, width = boxes
     cos, sin = np.cos(place[2]), np.sin(place[2])

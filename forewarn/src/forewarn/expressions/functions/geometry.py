@@ -26,10 +26,7 @@ ALONG = math.pi / 3
 class Polyline:
     """A line of straight pieces with the distance along it.
 
-    Parameters
-    ----------
-    xs, ys : array of float, shape (n,)
-        Its points, at least two different ones; repeated points are dropped.
+    `xs`, `ys`, shape (n,): its points, at least two different ones; repeated points are dropped.
     """
 
     def __init__(self, xs: Sequence[float] | Floats, ys: Sequence[float] | Floats) -> None:
@@ -51,15 +48,7 @@ class Polyline:
 
         The first and the last piece go on without end: what lies behind has a negative station.
 
-        Parameters
-        ----------
-        x, y : array of float, shape (m,)
-            The points.
-
-        Returns
-        -------
-        stations, offsets : array of float, shape (m,)
-            NaN for points that are not finite.
+        Returns shape (m,): NaN for points that are not finite.
         """
         delta = np.stack([x, y], axis=1)[:, None, :] - self.points[None, :-1, :]
         unit = self._steps / self._lengths[:, None]
@@ -95,10 +84,7 @@ class Polyline:
 class Shapes(Record):
     """A layer of a map, ready to be asked.
 
-    Parameters
-    ----------
-    shapes : sequence of Shape
-        Lines and polygons.
+    `shapes`: lines and polygons.
     """
 
     __slots__ = ("_geometries", "_lines", "_tree", "by_name", "shapes")
@@ -186,14 +172,8 @@ class Shapes(Record):
 
         At a fork it follows the route, else the lane that turns least.
 
-        Parameters
-        ----------
-        place : Place
-            The vehicle.
-        length : float
-            Metres after which the path may end; it ends where the lanes do.
-        route : sequence of str
-            Names of lanes that the vehicle means to take.
+        `length`: metres after which the path may end; it ends where the lanes do.
+        `route`: names of lanes that the vehicle means to take.
         """
         begin = self.lane_at(place, route)
         if begin is None:

@@ -29,21 +29,11 @@ EXACT = 1074
 
 
 class Memory(NamedTuple):
-    """What one call remembers.
+    """What one call remembers."""
 
-    Attributes
-    ----------
-    function : str
-        Name of the function.
-    moments : int
-        How many moments its window spans back; 0 where it has none.
-    rate : float
-        Moments in a unit of duration.
-    """
-
-    function: str
-    moments: int
-    rate: float
+    function: str  # name of the function
+    moments: int  # how many moments its window spans back; 0 where it has none
+    rate: float  # moments in a unit of duration
 
     @property
     def judges(self) -> bool:
@@ -58,20 +48,11 @@ class Memory(NamedTuple):
     def advance(self, cell: Cell, value: Any) -> tuple[Any, Cell]:
         """Take in the value of one moment.
 
-        Parameters
-        ----------
-        cell : tuple
-            What the moment before left.
-        value : Any
-            The argument; None if it is unknown.
-
-        Returns
-        -------
-        result : Any
-            The value of the call; None if it is unknown, `Unknown` if the argument is of a kind
-            that the function cannot take.
-        cell : tuple
-            What the next moment takes.
+        `cell`: what the moment before left.
+        `value`: the argument; None if it is unknown.
+        Returns the value of the call; None if it is unknown, `Unknown` if the argument is of a kind
+        that the function cannot take.
+        Returns what the next moment takes.
         """
         problem = None
         if self.function in _NUMERIC and value is not None and not isinstance(value, int | float):
@@ -91,10 +72,7 @@ class Memory(NamedTuple):
     def rest(self, data: Any) -> Cell:
         """Return the cell that plain data, as JSON gives them, were made of.
 
-        Raises
-        ------
-        ValueError
-            If this call cannot have left them.
+        Raises ValueError if this call cannot have left them.
         """
         whole = isinstance(data, list | tuple)
         # An array that `previous` holds stays one.

@@ -121,17 +121,12 @@ def _readable(notes: Notes, name: str, texts: Any) -> Sequence[str] | None:
 class _Reading(NamedTuple):
     """The words of a text in order, each with its order strength; and some of them.
 
-    Attributes
-    ----------
-    identifiers : tuple of str
-        Those that look like an address, an account, a number, a date or a file.
-    outside : frozenset of str
-        Those that stand in a sentence that is no order.
+    `identifiers`: those that look like an address, an account, a number, a date or a file.
     """
 
     strengths: Mapping[str, int]
     identifiers: tuple[str, ...]
-    outside: frozenset[str]
+    outside: frozenset[str]  # those that stand in a sentence that is no order
 
 
 def _read(text: str) -> _Reading:

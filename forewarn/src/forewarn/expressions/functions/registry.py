@@ -24,25 +24,15 @@ CONSTANTS: Mapping[str, float | bool] = MappingProxyType(
 class Function(NamedTuple):
     """A function of the language.
 
-    Attributes
-    ----------
-    call : callable
-        Takes the notes of the evaluation and then `low` to `high` arguments (None: any number).
-    maps : int or None
-        From how many arguments on it works element by element; None for never.
-    fields : tuple of str
-        It may be given one message with these fields instead of that many arguments.
-    by_platform : bool
-        Its last bits are those of the C library's or numpy's code for the processor at hand.
-    iterated : bool
-        It stands after ``in`` only.
-    needs : str
-        What it takes that no message holds; empty for plain values.
-    refusal : callable or None
-        Takes the arguments as they are written, and returns what is wrong with them and what would
-        be accepted, or None.
-    remembers : bool
-        Its value depends on earlier moments, too; see `forewarn.expressions.functions.memory`.
+    `call`: takes the notes of the evaluation and then `low` to `high` arguments (None: any number).
+    `maps`: from how many arguments on it works element by element; None for never.
+    `fields`: it may be given one message with these fields instead of that many arguments.
+    `by_platform`: its last bits are those of the C library's or numpy's code for the processor at
+    hand.
+    `refusal`: takes the arguments as they are written, and returns what is wrong with them and what
+    would be accepted, or None.
+    `remembers`: its value depends on earlier moments, too; see
+    `forewarn.expressions.functions.memory`.
     """
 
     call: Callable[..., Any]
@@ -53,8 +43,8 @@ class Function(NamedTuple):
     keywords: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
     by_platform: bool = False
-    iterated: bool = False
-    needs: str = ""
+    iterated: bool = False  # it stands after ``in`` only
+    needs: str = ""  # what it takes that no message holds; empty for plain values
     refusal: Callable[[Sequence[ast.expr]], tuple[str, str] | None] | None = None
     remembers: bool = False
 

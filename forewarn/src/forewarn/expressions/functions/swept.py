@@ -25,20 +25,12 @@ def way_along(path: Floats, pose: tuple[float, float, float], reach: float) -> F
     The robot makes for the first point of the path that is more than `reach` ahead of the point
     nearest to it, or for its end, and follows the path from there.
 
-    Parameters
-    ----------
-    path : ndarray of float64, shape (2, k)
-        Finite points, in the frame of `pose`.
-    pose : three floats
-        x, y and heading of the robot.
-    reach : float
-        A robot that is further from the path than this does not follow it.
-
-    Returns
-    -------
-    ndarray of float64, shape (m, 2), or None
-        Points in the robot's frame (x ahead, y to the left), the robot's place first. None if it
-        does not follow the path: it has less than two points, is too far, or lies behind.
+    `path`, shape (2, k): finite points, in the frame of `pose`.
+    `pose`: x, y and heading of the robot.
+    `reach`: a robot that is further from the path than this does not follow it.
+    Returns shape (m, 2): points in the robot's frame (x ahead, y to the left), the robot's place
+    first. None if it does not follow the path: it has less than two points, is too far, or lies
+    behind.
     """
     x, y, heading = pose
     cos, sin = math.cos(heading), math.sin(heading)
@@ -69,14 +61,8 @@ def way_along(path: Floats, pose: tuple[float, float, float], reach: float) -> F
 def way_to_contact(way: Floats, radius: float, points: Floats) -> float:
     """Return how far a disc gets along a way before it touches a point; inf if it does not.
 
-    Parameters
-    ----------
-    way : ndarray of float64, shape (m, 2)
-        Places of the centre, two or more.
-    radius : float
-        Radius of the disc.
-    points : ndarray of float64, shape (n, 2)
-        Points. One that the disc only moves away from is ignored.
+    `way`, shape (m, 2): places of the centre, two or more.
+    `points`, shape (n, 2): points. One that the disc only moves away from is ignored.
     """
     low, high = way.min(axis=0) - radius, way.max(axis=0) + radius
     points = points[np.all((points >= low) & (points <= high), axis=1)]

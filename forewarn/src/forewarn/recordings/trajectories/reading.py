@@ -51,10 +51,8 @@ def run_name(path: Path, layout: TrajectoriesSpec) -> str:
 def scenes_in(files: Files, layout: TrajectoriesSpec) -> Mapping[str, Scene]:
     """Return the scenes of a file, or of the tables of one run, by the names of the runs.
 
-    Raises
-    ------
-    RecordingError
-        Naming file, line and key, if it does not hold what the monitor file says.
+    Raises RecordingError naming file, line and key, if it does not hold what the monitor file
+    says.
     """
     try:
         stats = [path.stat() for path in files.values()]

@@ -23,15 +23,9 @@ Posix = type(Path())
 
 
 class TrajectoryPath(Posix):  # type: ignore[misc, valid-type]
-    """The address of what one object of a scene saw.
+    """The address of what one object of a scene saw."""
 
-    Attributes
-    ----------
-    layout : TrajectoriesSpec
-        What the monitor file says of the file.
-    """
-
-    layout: TrajectoriesSpec
+    layout: TrajectoriesSpec  # what the monitor file says of the file
 
     def with_name(self, name: str) -> Path:
         """Return the address with another name, of a part of the recording say."""
@@ -50,10 +44,7 @@ def _address(path: Path, layout: TrajectoriesSpec) -> TrajectoryPath:
 def find_trajectories(path: Path, layout: TrajectoriesSpec) -> list[Path]:
     """Return the recordings in a file of trajectories, in the files of a folder, or of an address.
 
-    Raises
-    ------
-    RecordingError
-        If there is none, or a file does not hold what the monitor file says.
+    Raises RecordingError if there is none, or a file does not hold what the monitor file says.
     """
     if MARK in path.name and not path.exists():
         return [_address(path, layout)]

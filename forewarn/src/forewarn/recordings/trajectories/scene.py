@@ -48,33 +48,22 @@ class Sighting(NamedTuple):
 class Scene:
     """One run.
 
-    Attributes
-    ----------
-    run : str
-        Its name.
-    times_ns : ndarray of int64, shape (f,)
-        Times of the frames, rising.
-    frame, object : ndarray of int64, shape (n,)
-        Frame and number of the object of each row; frames rise.
-    rows : ndarray of float64, shape (n, 7)
-        x, y, yaw, vx, vy, length and width. A yaw is continuous: it goes beyond pi.
-    names, kinds : tuple of str
-        Of the objects, by number.
-    facts : mapping
-        What else the run says: texts, numbers and truth values.
-    warnings : tuple of str
-        What was worked around.
+    `frame`, `object`, shape (n,): frame and number of the object of each row; frames rise.
+    `rows`, shape (n, 7): x, y, yaw, vx, vy, length and width. A yaw is continuous: it goes beyond
+    pi.
+    `names`, `kinds`: of the objects, by number.
+    `facts`: what else the run says: texts, numbers and truth values.
     """
 
-    run: str
-    times_ns: Numbers
+    run: str  # its name
+    times_ns: Numbers  # shape (f,): times of the frames, rising
     frame: Numbers
     object: Numbers
     rows: Floats
     names: tuple[str, ...]
     kinds: tuple[str, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # what was worked around
 
     def egos(self, layout: TrajectoriesSpec) -> list[str]:
         """Return the objects of the kinds that are monitored in turn, seen for long enough."""
@@ -125,23 +114,14 @@ class Scene:
 class View:
     """What one object of a scene sees.
 
-    Attributes
-    ----------
-    own : ndarray of int64, shape (k,)
-        The rows of the scene at which it was seen, until the run ended.
-    others : sequence of ndarray of int64, each of shape (n,)
-        For each of them the rows of the other objects at that frame.
-    ending : sequence of str
-        Keys that the scene tells at the end.
-    about : bool
-        Whether the ending is about this object.
+    `others`, shape (n,): for each of them the rows of the other objects at that frame.
     """
 
     scene: Scene
-    own: Numbers
+    own: Numbers  # shape (k,): the rows of the scene at which it was seen, until the run ended
     others: Sequence[Numbers]
-    ending: Sequence[str]
-    about: bool = True
+    ending: Sequence[str]  # keys that the scene tells at the end
+    about: bool = True  # whether the ending is about this object
 
     @property
     def times_ns(self) -> Numbers:
@@ -202,10 +182,8 @@ def scene(
 ) -> Scene:  # fmt: skip
     """Return the scene of a run from what is seen of its objects.
 
-    Raises
-    ------
-    ValueError
-        If the times do not rise, an object is seen twice in a frame, or its size is not known.
+    Raises ValueError if the times do not rise, an object is seen twice in a frame, or its size is
+    not known.
     """
     if any(after <= before for before, after in pairwise(times_ns)):
         raise ValueError("the times of frames do not rise")

@@ -32,10 +32,8 @@ Files = Mapping[str, Path]
 def table_scene(files: Files, layout: TrajectoriesSpec, run: str) -> Scene:
     """Return the scene that the tables of one run hold.
 
-    Raises
-    ------
-    RecordingError
-        Naming file, line and column, if a table is wrong or lacks a column that is needed.
+    Raises RecordingError naming file, line and column, if a table is wrong or lacks a column that
+    is needed.
     """
     missing = [kind for kind in layout.files if kind not in files]
     warnings = [f"the run has no table {kind!r}: it is read without" for kind in missing]
@@ -82,10 +80,7 @@ def _apart(moments: Mapping[Path, set[int]]) -> Iterator[str]:
 class _Reader:
     """Reads one table.
 
-    Attributes
-    ----------
-    header : list of str
-        Names of its columns, once it was read.
+    `header`: names of its columns, once it was read.
     """
 
     def __init__(

@@ -25,21 +25,13 @@ class PredicateAbstraction(Abstraction):
     ``history: 2``: a state also holds the predicates of the tick before, whose names in the
     vocabulary end in ``@-1``.
 
-    Attributes
-    ----------
-    vocabulary : Vocabulary
-        Predicates (declared, from `bins`, from inline comparisons) and terminal labels.
-    predicates : tuple of Expression
-        One for each predicate of the vocabulary.
-    terminals : tuple of Expression
-        One for each terminal label.
-    comparisons : dict
-        Predicate index of every comparison of a signal with a number.
+    `vocabulary`: predicates (declared, from `bins`, from inline comparisons) and terminal labels.
+    `comparisons`: predicate index of every comparison of a signal with a number.
     """
 
     vocabulary: Vocabulary
-    predicates: tuple[Expression, ...] = ()
-    terminals: tuple[Expression, ...] = ()
+    predicates: tuple[Expression, ...] = ()  # one for each predicate of the vocabulary
+    terminals: tuple[Expression, ...] = ()  # one for each terminal label
     comparisons: Mapping[Comparison, int] = field(default_factory=dict)
 
     def joined(self, previous: Observation | None, current: Observation) -> Observation:

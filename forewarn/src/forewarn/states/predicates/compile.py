@@ -41,21 +41,11 @@ def build_abstraction(
 ) -> PredicateAbstraction:
     """Resolve and compile the abstraction part of a monitor file.
 
-    Parameters
-    ----------
-    spec : MonitorSpec
-        The monitor file.
-    inline : iterable of str
-        Atoms of the formulas; a comparison that no predicate states becomes a predicate.
-    further : mapping of str to str, optional
-        More conditions by their key path; they become the last predicates.
-    fitted : sequence of SignalFit
-        Learned scores of the model; others are unknown at every moment.
-
-    Raises
-    ------
-    ConfigError
-        For unknown names, cycles and expressions outside the language; all findings at once.
+    `inline`: atoms of the formulas; a comparison that no predicate states becomes a predicate.
+    `further`: more conditions by their key path; they become the last predicates.
+    `fitted`: learned scores of the model; others are unknown at every moment.
+    Raises ConfigError for unknown names, cycles and expressions outside the language; all findings
+    at once.
     """
     return _Builder(spec, further or {}, fitted).build(inline)
 

@@ -32,18 +32,9 @@ def digest(
 ) -> str:
     """Hash what the counts depend on: not properties, thresholds, units or descriptions.
 
-    Parameters
-    ----------
-    spec : MonitorSpec
-        The monitor file.
-    parsed : mapping of str to Expression
-        Values of its signals.
-    conditions : Conditions
-        Its conditions, those of formulas included.
-    action : Expression or None
-        What names the action that is done.
-    fitted : sequence of SignalFit
-        Learned scores.
+    `parsed`: values of its signals.
+    `conditions`: its conditions, those of formulas included.
+    `action`: what names the action that is done.
     """
     predicates, terminals, phases = conditions
     actions = {} if action is None else {"action": action}

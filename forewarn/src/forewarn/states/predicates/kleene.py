@@ -42,18 +42,12 @@ def truth(value: object) -> Truth:
 class KleeneCompiler:
     """Collects expressions and emits the source of one function over a list of values ``v``.
 
-    Attributes
-    ----------
-    slots : dict
-        Index in ``v`` of every signal.
-    predicates : dict
-        Local variable that holds each predicate defined so far.
-    atom : callable or None
-        Makes the function that evaluates what is no ``and``, ``or`` or ``not``; the language of
-        expressions by default.
+    `predicates`: local variable that holds each predicate defined so far.
+    `atom`: makes the function that evaluates what is no ``and``, ``or`` or ``not``; the language of
+    expressions by default.
     """
 
-    slots: Mapping[str, int]
+    slots: Mapping[str, int]  # index in ``v`` of every signal
     predicates: dict[str, str] = field(default_factory=dict)
     atom: Callable[[ast.expr], Callable[[Any], Truth]] | None = None
     leaves: list[Callable[[Any], Truth]] = field(default_factory=list)

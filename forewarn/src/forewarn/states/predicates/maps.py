@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 def load_shapes(spec: MonitorSpec, name: str) -> Shapes:
     """Return the shapes of the entry `name` of ``shapes:``.
 
-    Raises
-    ------
-    InputError
-        If the map file cannot be read, or a shape is not valid.
+    Raises InputError if the map file cannot be read, or a shape is not valid.
     """
     from forewarn.expressions.functions.geometry import Shapes
 

@@ -19,31 +19,18 @@ if TYPE_CHECKING:
 
 
 class Remembered(NamedTuple):
-    """A call that remembers.
+    """A call that remembers."""
 
-    Attributes
-    ----------
-    memory : Memory
-        What it remembers.
-    argument : Expression
-        Of what, with signals for the calls in it that remember.
-    key : str
-        Where the monitor file has it first.
-    """
-
-    memory: Memory
-    argument: Expression
-    key: str
+    memory: Memory  # what it remembers
+    argument: Expression  # of what, with signals for the calls in it that remember
+    key: str  # where the monitor file has it first
 
 
 class Remembering:
     """Collects the calls that remember of one monitor file.
 
-    Attributes
-    ----------
-    signals : dict of str to Remembered
-        By the text of the call, which is the name of its signal. Those within the argument of
-        another one come first.
+    `signals`: by the text of the call, which is the name of its signal. Those within the argument
+    of another one come first.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -59,21 +46,12 @@ class Remembering:
     ) -> Expression:
         """Return an expression in which a name stands for each call that remembers.
 
-        Parameters
-        ----------
-        expression : Expression
-            What the monitor file says.
-        key : str
-            Where.
-        predicates : mapping of str to Expression
-            Predicates that the arguments may name, replaced already.
-        signals : collection of str
-            Other names that they may read.
-
-        Raises
-        ------
-        ExpressionError
-            For a window that is not valid, and for arguments that cannot be followed over time.
+        `expression`: what the monitor file says.
+        `key`: where.
+        `predicates`: predicates that the arguments may name, replaced already.
+        `signals`: other names that they may read.
+        Raises ExpressionError for a window that is not valid, and for arguments that cannot be
+        followed over time.
         """
         if not expression.remembers:
             return expression

@@ -55,43 +55,26 @@ class Declared(Protocol):
 
 @dataclass(frozen=True)
 class Group:
-    """Predicates that share signals, and the joint values they can take.
+    """Predicates that share signals, and the joint values they can take."""
 
-    Attributes
-    ----------
-    mask : int
-        Bits of the predicates.
-    patterns : frozenset of int
-        Values of ``state & mask`` that some valuation gives.
-    """
-
-    mask: int
-    patterns: frozenset[int]
+    mask: int  # bits of the predicates
+    patterns: frozenset[int]  # values of ``state & mask`` that some valuation gives
 
 
 @dataclass(frozen=True)
 class Validity:
     """Admissible states and valid transitions of one abstraction.
 
-    Attributes
-    ----------
-    groups : tuple of Group
-        What interval reasoning gives.
-    rules : tuple of callable
-        Declared constraints on states; each tells whether a state is allowed.
-    forbidden : tuple of (callable, callable)
-        Declared constraints on transitions: none from a state where the first holds to one where
-        the second does.
-    width : int
-        Number of predicates.
-    remembers : bool
-        States hold the predicates of the tick before in their upper `width` bits.
+    `rules`: declared constraints on states; each tells whether a state is allowed.
+    `forbidden`: declared constraints on transitions: none from a state where the first holds to one
+    where the second does.
+    `remembers`: states hold the predicates of the tick before in their upper `width` bits.
     """
 
-    groups: tuple[Group, ...]
+    groups: tuple[Group, ...]  # what interval reasoning gives
     rules: tuple[StateTest, ...]
     forbidden: tuple[tuple[StateTest, StateTest], ...]
-    width: int
+    width: int  # number of predicates
     remembers: bool = False
 
     def admits(self, state: int) -> bool:
@@ -149,10 +132,7 @@ class Validity:
     def states(self, limit: int = MAX_STATES) -> list[int]:
         """Return all admissible states without terminal labels, in ascending order.
 
-        Raises
-        ------
-        ConfigError
-            If there are more than `limit`.
+        Raises ConfigError if there are more than `limit`.
         """
         free = ((1 << self.width) - 1) & ~sum(g.mask for g in self.groups)
         loose = [Group(1 << i, frozenset({0, 1 << i})) for i in range(self.width) if free >> i & 1]
@@ -194,10 +174,7 @@ class Validity:
 def build_validity(spec: MonitorSpec, abstraction: Declared) -> Validity:
     """Work out which states and transitions of an abstraction are valid.
 
-    Raises
-    ------
-    ConfigError
-        If a constraint names something unknown.
+    Raises ConfigError if a constraint names something unknown.
     """
     declared = abstraction.vocabulary.predicates[: len(abstraction.predicates)]
     names = {n: 1 << i for i, n in enumerate(declared)}
