@@ -13,9 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from forewarn.expressions.values import Vector
-from forewarn.messages.decoder import decoder
-from forewarn.messages.layout import PHASES
-from forewarn.messages.plan import CODES, Fixed, Plan, Repeat, Step, Text
+from forewarn.messages.plan import CODES, Fixed, Plan, Repeat, Step, Text, decoder
+from forewarn.messages.schema import PHASES
 
 HEADER = 4
 PADDING = 3

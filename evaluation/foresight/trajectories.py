@@ -43,9 +43,8 @@ from forewarn.assessment.resampling import bootstrap
 from forewarn.errors import InputError, plural
 from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.loading import load_bare
-from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.interface import Recording
-from forewarn.recordings.registry import open_recording
+from forewarn.recordings.registry import existing_recordings, open_recording
 
 TITLE = "Recorded trajectories"
 COMMAND = "python -m evaluation.foresight.trajectories --data D --folder out/study --write"

@@ -8,8 +8,8 @@ from typing import Any
 
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import RiskRow
+from forewarn.signals.channels import note_of_faster_topics
 from forewarn.signals.clock import NANOSECONDS
-from forewarn.signals.within import note_of_faster_topics
 from forewarn_ros.status import Severity, Status
 from monitor_node.inputs import Input
 from monitor_node.run_diagnostics import findings

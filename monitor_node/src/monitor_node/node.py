@@ -31,9 +31,8 @@ from forewarn.monitoring.session_events import PolicyChange
 from forewarn.monitoring.step import Monitor
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.clock_kinds import by_clock
-from forewarn.signals.external import EXTERNAL_TYPE
-from forewarn.states.inputs import open_feed
-from forewarn.states.plan_signals import packed_rules, plan_readers
+from forewarn.signals.sources import EXTERNAL_TYPE
+from forewarn.states.inputs import open_feed, packed_rules, plan_readers
 from forewarn_ros.clock import is_simulated
 from forewarn_ros.events import owner, qos_mismatches
 from forewarn_ros.lifecycle import ReportingNode, reported

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.run_anomaly import RunVerdict, in_words
-from forewarn.states.plan_signals import SAFE, verdicts
+from forewarn.states.inputs import SAFE, verdicts
 from forewarn_ros.status import Severity, Status
 from monitor_node.runtime import Runtime
 

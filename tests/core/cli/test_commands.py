@@ -18,7 +18,7 @@ import pytest
 
 from forewarn.cli.main import COMMANDS, build_parser, parser_of
 from forewarn.config.file import load_spec
-from forewarn.files.alone import alone
+from forewarn.files.outputs import alone
 from forewarn.learning.observing import wanted_types
 from forewarn.logic.specification import compile_spec
 from forewarn.models.file import load_model

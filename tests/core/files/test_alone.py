@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.errors import InputError
-from forewarn.files.alone import alone
+from forewarn.files.outputs import alone
 
 
 def test_a_file_is_had_by_one_after_the_other(tmp_path: Path) -> None:

@@ -9,13 +9,11 @@ import pytest
 
 from forewarn.messages import _cdr
 
-WITHOUT = (
-    "import sys; sys.modules['forewarn.messages._cdr'] = None; import forewarn.messages.decoder"
-)
+WITHOUT = "import sys; sys.modules['forewarn.messages._cdr'] = None; import forewarn.messages.plan"
 OF_OTHER_SOURCES = (
     "import sys, types; other = types.ModuleType('_cdr'); other.FORMAT = {format}; "
     "other.__file__ = '/old/_cdr.so'; sys.modules['forewarn.messages._cdr'] = other; "
-    "import forewarn.messages.decoder"
+    "import forewarn.messages.plan"
 )
 
 

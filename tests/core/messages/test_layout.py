@@ -13,8 +13,19 @@ from forewarn.errors import DecodeError
 from forewarn.expressions.syntax import parse_expression
 from forewarn.messages.definitions import message_type
 from forewarn.messages.extraction import compile_extractor
-from forewarn.messages.layout import FORMATS, HUGE, PHASES, Layouts, advance, join
-from forewarn.messages.schema import ArrayOf, FieldType, Primitive, SequenceOf, Struct
+from forewarn.messages.schema import (
+    FORMATS,
+    HUGE,
+    PHASES,
+    ArrayOf,
+    FieldType,
+    Layouts,
+    Primitive,
+    SequenceOf,
+    Struct,
+    advance,
+    join,
+)
 
 primitives = st.sampled_from([Primitive(name) for name in FORMATS])
 parts = st.recursive(

@@ -12,8 +12,8 @@ from forewarn.errors import DecodeError
 from forewarn.logic.specification import compile_spec
 from forewarn.messages.definitions import installed_message_type
 from forewarn.monitoring.bridging import divide
-from forewarn.signals.external import EXTERNAL_TYPE, ExternalSignals
 from forewarn.signals.snapshots import Aged
+from forewarn.signals.sources import EXTERNAL_TYPE, ExternalSignals
 from forewarn.states.inputs import open_feed
 
 MONITOR = """\

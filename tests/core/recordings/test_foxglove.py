@@ -23,7 +23,7 @@ from forewarn.expressions.values import Unknown
 from forewarn.learning.observing import observe
 from forewarn.logic.specification import compile_spec
 from forewarn.messages.extraction import compile_extractor
-from forewarn.messages.json_type import json_type
+from forewarn.messages.foreign import json_type
 from forewarn.recordings.registry import open_recording
 
 NAME = "foxglove.PoseInFrame"

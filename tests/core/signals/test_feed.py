@@ -19,8 +19,7 @@ from forewarn.messages.schema import Primitive, Struct
 from forewarn.signals.clock_kinds import Grid, Steps
 from forewarn.signals.feed import Feed
 from forewarn.signals.snapshots import Aged, Snapshot, StaleSignal, singly
-from forewarn.signals.sources import SourceSignal, snapshot_of
-from forewarn.signals.stamps import stamp_reader
+from forewarn.signals.sources import SourceSignal, snapshot_of, stamp_reader
 
 TICK = 100_000_000  # 10 Hz
 FLOAT = message_type("demo_msgs/msg/Number", "float64 data\n", "ros2msg")

@@ -18,11 +18,11 @@ from interface_builds import built as built_interfaces
 
 from forewarn.errors import ForewarnError
 from forewarn.expressions.syntax import parse_expression
+from forewarn.messages.columns import open_message
 from forewarn.messages.definitions import installed_message_type
 from forewarn.messages.extraction import compile_extractor
 from forewarn.messages.plan import ALL, Planner, Wants
 from forewarn.messages.plan import Path as Steps
-from forewarn.messages.records import open_message
 from forewarn.messages.schema import PLACEHOLDER, ArrayOf, FieldType, Primitive, Struct
 
 serialization = pytest.importorskip("rclpy.serialization", reason="rclpy is not installed")

@@ -17,10 +17,10 @@ from rosbags.interfaces import Nodetype
 from rosbags.serde.utils import ndtype
 
 from forewarn.expressions.syntax import parse_expression
+from forewarn.messages.columns import open_message
 from forewarn.messages.definitions import MessageType
 from forewarn.messages.extraction import Extractor, compile_extractor
 from forewarn.messages.plan import ALL, Path, Planner, Wants
-from forewarn.messages.records import open_message
 from forewarn.messages.schema import PLACEHOLDER, FieldType, Primitive, Struct
 
 NUMBERS = {

@@ -19,7 +19,7 @@ from forewarn.messages.definitions import MessageType, installed_message_type
 from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.monitoring.session_events import Reset, Start
 from forewarn.recordings.writing import RecordingWriter
-from forewarn.signals.external import EXTERNAL_TYPE
+from forewarn.signals.sources import EXTERNAL_TYPE
 from forewarn.wings.trees.examples import classifier, read_run
 
 STORE = get_typestore(Stores.ROS2_HUMBLE)

@@ -40,7 +40,7 @@ from forewarn.recordings.registry import open_recording
 from forewarn.recordings.zstd import CutError, unpacked
 from forewarn.registry import part
 from forewarn.states.condition import KEY
-from forewarn.states.plan_signals import unpacked_readers
+from forewarn.states.inputs import unpacked_readers
 
 Found = TypeVar("Found")
 Row = TypeVar("Row", bound=tuple[Any, ...])

@@ -45,8 +45,8 @@ from forewarn.files.outputs import check_output
 from forewarn.learning.folds import dealt
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.monitoring.step import Monitor
-from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.parts import Part
+from forewarn.recordings.registry import existing_recordings
 from forewarn.registry import ESTIMATORS, extensions
 
 DESCRIPTION = """\

@@ -30,7 +30,7 @@ from forewarn.recordings.registry import open_recording
 from forewarn.recordings.traces import JsonTrace
 from forewarn.signals.clock import NANOSECONDS
 from forewarn.signals.clock_kinds import clock_of
-from forewarn.signals.stamps import clock_gap, stamp_reader
+from forewarn.signals.sources import clock_gap, stamp_reader
 
 DESCRIPTION = """\
 Show what recordings hold: topics, types, rates, gaps and clocks, and which fields a monitor could

@@ -28,9 +28,8 @@ from forewarn.config.yaml_text import parse_document
 from forewarn.errors import InputError, plural
 from forewarn.files.outputs import check_output, write_output
 from forewarn.logic.specification import compile_spec
-from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.interface import Recording
-from forewarn.recordings.registry import open_recording
+from forewarn.recordings.registry import existing_recordings, open_recording
 from forewarn.recordings.traces import JsonTrace
 
 MOST = 200

@@ -48,15 +48,14 @@ from forewarn.cli.options import option
 from forewarn.cli.output import Output
 from forewarn.cli.readers import PartOptions, Readers, jobs_option, store_option
 from forewarn.errors import plural
-from forewarn.files.alone import alone
-from forewarn.files.outputs import check_output
+from forewarn.files.outputs import alone, check_output
 from forewarn.learning.pipeline import Learned
 from forewarn.learning.recording_report import RecordingReport
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.counts import CountModel
 from forewarn.models.file import load_model, save_model
 from forewarn.monitoring.loading import load_bare
-from forewarn.recordings.given import existing_recordings
+from forewarn.recordings.registry import existing_recordings
 from forewarn.registry import part
 from forewarn.signals.clock import Clock
 from forewarn.states import learned_signal

@@ -18,8 +18,8 @@ from forewarn.config.file import MonitorSpec
 from forewarn.errors import RecordingError, plural
 from forewarn.learning.executors import Executor, local, processes_for
 from forewarn.learning.shard_store import ShardStore
-from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.parts import ACCEPTED, Part, moment
+from forewarn.recordings.registry import existing_recordings
 from forewarn.registry import part
 
 Result = TypeVar("Result")

@@ -13,7 +13,7 @@ from forewarn.learning.copies import Copies
 from forewarn.learning.executors import Executor
 from forewarn.learning.folds import Identity, grouping_of, identity_of, in_order
 from forewarn.models.counts import CountModel
-from forewarn.recordings.runs import trace_of
+from forewarn.recordings.parts import trace_of
 
 
 def without_known(

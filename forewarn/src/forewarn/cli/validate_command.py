@@ -23,8 +23,8 @@ from forewarn.logic.specification import Check, CompiledSpec, all_problems, comp
 from forewarn.monitoring.memory_bound import growing_parts, memory_bound
 from forewarn.registry import part
 from forewarn.signals.clock import horizon_ticks
+from forewarn.states.inputs import plan_readers
 from forewarn.states.learned_signal import SignalFit
-from forewarn.states.plan_signals import plan_readers
 
 if TYPE_CHECKING:
     from forewarn.models.counts import CountModel
@@ -115,7 +115,7 @@ def check_file(
         yield warning(compiled.spec, "black_box", bound)._replace(severity="note")
     if bags:
         from forewarn.cli.validate_recording import against_recording
-        from forewarn.recordings.given import existing_recordings
+        from forewarn.recordings.registry import existing_recordings
 
         for bag in existing_recordings(bags, compiled.spec):
             yield from against_recording(compiled, bag)

@@ -20,9 +20,9 @@ from forewarn.messages.definitions import MessageType
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.registry import open_recording
 from forewarn.recordings.traces import JsonTrace
+from forewarn.signals.channels import note_of_faster_topics
 from forewarn.signals.clock import two_times
-from forewarn.signals.stamps import clock_gap, stamp_reader
-from forewarn.signals.within import note_of_faster_topics
+from forewarn.signals.sources import clock_gap, stamp_reader
 
 
 def against_recording(compiled: CompiledSpec, bag: Path) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from forewarn.errors import RecordingError, plural
 from forewarn.files.chain import chain_of, read_key
 from forewarn.files.chain_check import check_chain
 from forewarn.monitoring.carried import TOLERANCE, Taken
-from forewarn.recordings.given import existing_recordings
+from forewarn.recordings.registry import existing_recordings
 from forewarn.recordings.traces import SUFFIXES
 
 DESCRIPTION = """\

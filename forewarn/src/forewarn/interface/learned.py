@@ -14,8 +14,8 @@ from forewarn.learning.executors import local
 from forewarn.models.counts import CountModel
 from forewarn.models.file import save_model
 from forewarn.monitoring.loading import load_bare
-from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.parts import ACCEPTED, Part, moment
+from forewarn.recordings.registry import existing_recordings
 
 Recordings = Path | str | Iterable[Path | str]
 

@@ -23,7 +23,7 @@ from forewarn.interface.learned import Recordings, part_of, paths_of
 from forewarn.interface.monitors import Monitor
 from forewarn.interface.shown import figure_of, frame_of, table_of
 from forewarn.monitoring.composition import values_in_words
-from forewarn.recordings.given import existing_recordings
+from forewarn.recordings.registry import existing_recordings
 
 MOMENTS = 10
 SCORE_COLUMNS = (

@@ -9,7 +9,7 @@ from pathlib import Path
 from forewarn.errors import ModelError, RecordingError, plural
 from forewarn.files.remote import RemotePath
 from forewarn.models.counts import Provenance
-from forewarn.recordings.runs import trace_of
+from forewarn.recordings.parts import trace_of
 
 LISTED = 3
 

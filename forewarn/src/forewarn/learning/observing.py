@@ -15,8 +15,7 @@ from forewarn.recordings.interface import Recording
 from forewarn.signals.clock import Clock
 from forewarn.signals.snapshots import Snapshot, singly
 from forewarn.states.abstraction import Abstraction, Past, Seen
-from forewarn.states.inputs import open_feed
-from forewarn.states.plan_signals import plan_readers
+from forewarn.states.inputs import open_feed, plan_readers
 
 
 class ObservedTick(NamedTuple):

@@ -19,13 +19,12 @@ from forewarn.expressions.compiler import compile_tree, read_names
 from forewarn.expressions.syntax import Expression, called
 from forewarn.expressions.values import Notes
 from forewarn.messages.columns import Columns, Pick, Place, flat, recipe_of_many
-from forewarn.messages.decoder import decoder_of_many
 from forewarn.messages.definitions import MessageType
 from forewarn.messages.foreign import ForeignType
 from forewarn.messages.inference import ROOT, Typed, infer
-from forewarn.messages.kinds import NUMBER, TEXT, Many
-from forewarn.messages.plan import ALL, Plan, Planner, Wants
+from forewarn.messages.plan import ALL, Plan, Planner, Wants, decoder_of_many
 from forewarn.messages.range_readings import RangeReadings, plain, readings_of
+from forewarn.messages.schema import NUMBER, TEXT, Many
 from forewarn.messages.vectorise import NotLifted, constant_index
 
 _KINDS = {"f8": "f", "i8": "i", "?": "b"}

@@ -15,21 +15,23 @@ from typing import TypeAlias
 from forewarn.errors import FieldError, suggestion
 from forewarn.expressions.functions import CONSTANTS, FUNCTIONS
 from forewarn.expressions.syntax import Expression, called, position, shown
-from forewarn.messages.kinds import (
+from forewarn.messages.schema import (
     NUMBER,
     OF_TEXTS,
     TEXT,
     Group,
     Kind,
     Many,
+    Primitive,
+    Struct,
     actual_field,
     describe,
     fields_of,
     innermost,
     innermost_type,
     kind_of,
+    presence,
 )
-from forewarn.messages.schema import Primitive, Struct, presence
 
 ROOT = "msg"
 

@@ -21,9 +21,8 @@ from forewarn.expressions.ragged import REDUCTIONS
 from forewarn.expressions.syntax import called
 from forewarn.messages.columns import Pick, Place
 from forewarn.messages.inference import ROOT, Typed
-from forewarn.messages.kinds import NUMBER, TEXT, Many
 from forewarn.messages.plan import ALL
-from forewarn.messages.schema import Struct
+from forewarn.messages.schema import NUMBER, TEXT, Many, Struct
 
 
 class NotLifted(Exception):

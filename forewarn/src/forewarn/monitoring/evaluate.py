@@ -22,7 +22,7 @@ from forewarn.monitoring.intervention import (
     out_of_model_answers,
 )
 from forewarn.monitoring.risk_rows import RiskRow, risk_rows
-from forewarn.states.plan_signals import verdicts
+from forewarn.states.inputs import verdicts
 
 if TYPE_CHECKING:
     from forewarn.monitoring.step import Monitor, MonitorState

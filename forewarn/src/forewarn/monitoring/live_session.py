@@ -28,7 +28,7 @@ from forewarn.monitoring.evaluate import (
 from forewarn.monitoring.intervention import Intervention, withdraw
 from forewarn.monitoring.policy import Level, carried_over, release
 from forewarn.monitoring.session import Inputs
-from forewarn.signals.external import ExternalSignals
+from forewarn.signals.sources import ExternalSignals
 
 if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from forewarn.learning.actions import ActionReader
 from forewarn.signals.snapshots import singly
-from forewarn.states.inputs import open_feed
-from forewarn.states.plan_signals import plan_readers
+from forewarn.states.inputs import open_feed, plan_readers
 
 if TYPE_CHECKING:
     from forewarn.messages.definitions import MessageType

@@ -14,7 +14,7 @@ from functools import partial
 from forewarn.errors import DecodeError
 from forewarn.recordings.interface import Recording, Sample
 from forewarn.signals.clock import Payload
-from forewarn.signals.external import EXTERNAL_TYPE, ExternalSignals
+from forewarn.signals.sources import EXTERNAL_TYPE, ExternalSignals
 
 SUPPLIED = "/input/signals"
 """How the topics end on which signals come by name; on others of the type a node tells of them."""

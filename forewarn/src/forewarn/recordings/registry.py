@@ -17,18 +17,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forewarn.config.agent_signals import RUN
+from forewarn.config.file import MonitorSpec
 from forewarn.errors import MissingWingError, RecordingError
 from forewarn.files.inputs import open_plain
-from forewarn.files.remote import RemotePath, address
+from forewarn.files.remote import RemotePath, address, expanded
 from forewarn.recordings import frames, rosbag1, rosbag2, tables, traces
 from forewarn.recordings.bag import BagRecording
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.mcap_records import MAGIC as MCAP_MAGIC
-from forewarn.recordings.parts import PartRecording, divided
-from forewarn.recordings.runs import find_runs, open_run
+from forewarn.recordings.parts import Part, PartRecording, divided, find_runs, open_run
 from forewarn.recordings.staging import StagedRecording
 from forewarn.recordings.traces import BOM, JsonTrace
-from forewarn.recordings.trajectories.recording import TrajectoryPath, TrajectoryRecording
+from forewarn.recordings.trajectories.recording import (
+    TrajectoryPath,
+    TrajectoryRecording,
+    find_trajectories,
+)
 from forewarn.registry import part
 
 GROUP = "forewarn.recordings"
@@ -307,3 +311,36 @@ def _installed() -> tuple[tuple[RecordingFormat, ...], tuple[str, ...]]:
         else:
             problems.append(f"the reader {point.name!r} ({point.value}) is no RecordingFormat")
     return tuple(formats), tuple(problems)
+
+
+WHOLE = Part(None, None)
+
+
+def existing_recordings(
+    paths: Iterable[Path], spec: MonitorSpec | None = None, part: Part = WHOLE
+) -> list[Path]:
+    """Return the paths of all recordings in `paths`, with the `part` of each that is asked for.
+
+    With a monitor file whose clock is steps, each run within a trace is one; with one that reads
+    trajectories, each ego.
+
+    Raises RecordingError if there is none, or the store of a URL does not answer.
+    """
+    key = None if spec is None else spec.episode_key
+    found: dict[Path, None] = {}
+    for pattern in paths:
+        try:
+            matching = expanded(pattern)
+        except OSError as error:
+            reason = error.strerror or error
+            raise RecordingError(f"cannot be listed ({reason})", file=pattern) from error
+        if not matching:
+            raise RecordingError(
+                "no file has such a name", file=pattern, accepted="a pattern that matches some"
+            )
+        for path in matching:
+            if spec is not None and spec.trajectories is not None:
+                found.update(dict.fromkeys(find_trajectories(path, spec.trajectories)))
+            else:
+                found.update(dict.fromkeys(find_recordings(path, key)))
+    return [part.of(path) for path in found]

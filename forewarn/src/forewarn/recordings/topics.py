@@ -12,8 +12,7 @@ from forewarn.messages.definitions import (
     message_type,
     normal_type_name,
 )
-from forewarn.messages.foreign import foreign_type
-from forewarn.messages.json_type import json_type
+from forewarn.messages.foreign import foreign_type, json_type
 from forewarn.messages.schema import ArrayOf, FieldType, Primitive, Struct
 from forewarn.recordings.interface import Channel, TopicInfo
 from forewarn.recordings.ros1 import ConversionError, Ros1Type, ros1_type

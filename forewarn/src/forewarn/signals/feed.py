@@ -19,6 +19,7 @@ from forewarn.signals.channels import (
     NEVER,
     Channel,
     Taken,
+    Within,
     build_topics,
     decoded,
     one_decoded,
@@ -27,9 +28,7 @@ from forewarn.signals.clock import Clock, Payload, Samples
 from forewarn.signals.clock_kinds import telling_gaps
 from forewarn.signals.frames import Found, build_frames
 from forewarn.signals.snapshots import Aged, Failure, Snapshot, StaleSignal
-from forewarn.signals.sources import SourceSignal, stored_value
-from forewarn.signals.stamps import APART_NS, clock_gap, not_yet
-from forewarn.signals.within import Within
+from forewarn.signals.sources import APART_NS, SourceSignal, clock_gap, not_yet, stored_value
 
 if TYPE_CHECKING:
     from forewarn.messages.definitions import MessageType

@@ -14,8 +14,7 @@ from forewarn.messages.extraction import Extractor, compile_extractor
 from forewarn.messages.foreign import ForeignExtractor
 from forewarn.signals.clock import NANOSECONDS, Payload
 from forewarn.signals.frame_tree import FrameTree, NoTransformError, Transform
-from forewarn.signals.sources import SourceSignal, extractor_of
-from forewarn.signals.stamps import not_yet
+from forewarn.signals.sources import SourceSignal, extractor_of, not_yet
 
 TRANSFORM = "geometry_msgs/msg/Transform"
 MOST_PENDING = 10_000

@@ -16,8 +16,18 @@ from forewarn.expressions.functions import FUNCTIONS
 from forewarn.expressions.functions.memory import Memory
 from forewarn.expressions.syntax import called, shown
 from forewarn.messages.inference import infer
-from forewarn.messages.kinds import NUMBER, TEXT, Kind, Many, describe, kind_of
-from forewarn.messages.schema import FieldType, Primitive, SequenceOf, Struct
+from forewarn.messages.schema import (
+    NUMBER,
+    TEXT,
+    FieldType,
+    Kind,
+    Many,
+    Primitive,
+    SequenceOf,
+    Struct,
+    describe,
+    kind_of,
+)
 from forewarn.signals.frames import value_type
 from forewarn.states.learned_signal import LearnedSignal
 

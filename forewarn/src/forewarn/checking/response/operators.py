@@ -32,7 +32,7 @@ DENSE_SHARE = 0.15
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """Non-negative matrix ``matrix + diag(prior) @ supports[group]``, applied without forming it."""
+    """Non-negative matrix ``matrix + diag(prior) @ supports[group]``, never formed."""
 
     matrix: sparse.csr_matrix  # shape (n, m): sparse part
     prior: Floats | None  # shape (n,): weight of the low-rank part; None if there is none

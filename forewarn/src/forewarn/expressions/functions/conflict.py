@@ -1,7 +1,7 @@
 """The functions of expressions that ask when something gets in the way.
 
 The geometry behind them is in :mod:`forewarn.expressions.functions.encounters`,
-:mod:`forewarn.expressions.functions.gaps` and :mod:`forewarn.expressions.functions.swept`.
+:mod:`forewarn.expressions.functions.encounters` and :mod:`forewarn.expressions.functions.swept`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from forewarn.expressions.functions.encounters import Floats, Vehicle, times_to_conflict
-from forewarn.expressions.functions.gaps import gaps_to
+from forewarn.expressions.functions.encounters import Floats, Vehicle, gaps_to, times_to_conflict
 from forewarn.expressions.functions.registry import Function, register
 from forewarn.expressions.functions.swept import straight_on, way_along, way_to_contact
 from forewarn.expressions.operators import number, numbers

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 from forewarn.config.trajectories import SIGNALS, TrajectoriesSpec
 from forewarn.errors import RecordingError
 from forewarn.recordings.interface import Sample, TopicInfo
-from forewarn.recordings.runs import MARK
+from forewarn.recordings.parts import MARK
 from forewarn.recordings.traces import JsonTrace
 from forewarn.recordings.trajectories.reading import ACCEPTED, run_name, scenes_in, stem
 from forewarn.recordings.trajectories.tables import TABLE, Files

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forewarn.config.trajectories import ContactSpec, HeadingSpec, Size, TrajectoriesSpec
-from forewarn.expressions.functions.gaps import gaps_to
+from forewarn.expressions.functions.encounters import gaps_to
 from forewarn.recordings.interface import TIME_LIMIT_NS, Sample
 
 Floats = npt.NDArray[np.float64]

@@ -19,7 +19,7 @@ from forewarn.monitoring.intervention import reason_of
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import RiskRow, compared
 from forewarn.monitoring.session_events import GoalDecided, encode
-from forewarn.states.plan_signals import verdicts
+from forewarn.states.inputs import verdicts
 from forewarn.wings.agents.proposals import Judge, Judgement, RuleState, violated
 from forewarn.wings.agents.steps import Progress
 from forewarn.wings.agents.unknowns import possibly_broken

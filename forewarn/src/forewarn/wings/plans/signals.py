@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from forewarn.config.file import MonitorSpec
 from forewarn.errors import ConfigError, ConfigErrors, InputError
-from forewarn.states.plan_signals import SAFE, Value
+from forewarn.states.inputs import SAFE, Value
 
 if TYPE_CHECKING:
     from forewarn.wings.plans.judge import Finding, Judgement

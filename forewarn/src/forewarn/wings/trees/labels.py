@@ -19,8 +19,8 @@ from forewarn.learning.observing import observe
 from forewarn.logic.specification import CompiledSpec
 from forewarn.models.estimation import clopper_pearson
 from forewarn.recordings.groups import Grouping
+from forewarn.recordings.parts import MARK
 from forewarn.recordings.registry import open_recording
-from forewarn.recordings.runs import MARK
 from forewarn.wings.trees.candidates import Examples
 from forewarn.wings.trees.growth import Grower, Grown, Growth, choose_size
 from forewarn.wings.trees.nodes import Split, paths

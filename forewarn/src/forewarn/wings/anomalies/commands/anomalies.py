@@ -30,8 +30,8 @@ from forewarn.models.counts import CountModel
 from forewarn.models.file import check_replaceable
 from forewarn.monitoring.loading import load_fitting
 from forewarn.monitoring.model_fit import check_model
-from forewarn.recordings.given import existing_recordings
-from forewarn.recordings.runs import trace_of
+from forewarn.recordings.parts import trace_of
+from forewarn.recordings.registry import existing_recordings
 from forewarn.wings.anomalies.calibration import (
     RULES,
     Calibration,

@@ -15,9 +15,8 @@ from forewarn.errors import CheckingError, located
 from forewarn.learning.observing import observe
 from forewarn.logic.syntax import is_propositional
 from forewarn.monitoring.loading import load_compiled
-from forewarn.recordings.given import existing_recordings
 from forewarn.recordings.groups import on_one_line
-from forewarn.recordings.registry import open_recording
+from forewarn.recordings.registry import existing_recordings, open_recording
 from forewarn.signals.clock import Clock
 from forewarn.signals.clock_kinds import Steps as StepClock
 from forewarn.states.interface import is_terminal

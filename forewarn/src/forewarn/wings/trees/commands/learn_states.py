@@ -20,7 +20,7 @@ from forewarn.cli.readers import Readers
 from forewarn.errors import InputError, plural
 from forewarn.files.outputs import check_output
 from forewarn.monitoring.loading import load_compiled
-from forewarn.recordings.given import existing_recordings
+from forewarn.recordings.registry import existing_recordings
 from forewarn.wings.trees.examples import WAYS, classifier, examples_of
 from forewarn.wings.trees.growing import (
     TreeOptions,

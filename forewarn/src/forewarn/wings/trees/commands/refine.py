@@ -23,7 +23,7 @@ from forewarn.logic.specification import CompiledSpec
 from forewarn.models.file import check_replaceable
 from forewarn.models.trie import Concrete
 from forewarn.monitoring.loading import load_compiled
-from forewarn.recordings.given import existing_recordings
+from forewarn.recordings.registry import existing_recordings
 from forewarn.registry import part
 from forewarn.wings.trees.concrete import concrete, condition_of
 from forewarn.wings.trees.examples import Run
