@@ -114,7 +114,7 @@ def test_a_bag_that_was_never_closed_is_read_from_its_chunks(bags, tmp_path):
         assert bags.read(recording, ["/limit"]) == [
             item for item in bags.expected(bags.drive()) if item[1] == "/limit"
         ]
-        assert "Bag is not indexed" in recording.warnings[0]
+        assert "its recorder did not close it" in recording.warnings[0]
         assert recording.topics["/odom"].count == 60
 
 

@@ -67,7 +67,7 @@ class RecordingFormat(NamedTuple):
 
 
 def _open_rosbag1(path: Path) -> Recording:
-    return BagRecording(path, "ROS 1 bag", [rosbag1.open_rosbag1(path)])
+    return BagRecording(path, "ROS 1 bag", [rosbag1.Rosbag1File(path)])
 
 
 def _is_rosbag2_file(path: Path, head: bytes) -> bool:

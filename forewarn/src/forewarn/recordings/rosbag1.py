@@ -1,4 +1,4 @@
-"""ROS 1 bags (.bag): whole ones through `rosbags`, others by the chunks they hold.
+"""ROS 1 bags (.bag): whole ones by their index, others by the chunks they hold.
 
 The layout is that of https://wiki.ros.org/Bags/Format/2.0.
 """
@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import lz4.frame  # type: ignore[import-untyped]
-from rosbags.rosbag1 import Reader
 
 from forewarn.errors import RecordingError, plural
 from forewarn.files.inputs import open_plain
@@ -36,17 +35,9 @@ MAGIC = b"#ROSBAG V"
 _MESSAGE, _BAG, _INDEX, _CHUNK, _CHUNK_INFO, _CONNECTION = 2, 3, 4, 5, 6, 7
 _UNPACKERS = {"bz2": bz2.BZ2Decompressor, "lz4": lz4.frame.LZ4FrameDecompressor}
 _LENGTH = struct.Struct("<I").unpack_from
-_NUMBER = struct.Struct("<I")
-_TIME = struct.Struct("<II")
-
-
-def open_rosbag1(path: Path) -> Storage:
-    """Open a ROS 1 bag; raises RecordingError if nothing in it can be read."""
-    _check_version(path)
-    try:
-        return Rosbag1File(path)
-    except RecordingError as error:
-        return DamagedRosbag1File(path, error.problem)
+_PAIR = struct.Struct("<II")
+FIRST = len(MAGIC) + len("2.0\n")
+"""Where the first record is."""
 
 
 def _check_version(path: Path) -> None:
@@ -66,60 +57,6 @@ def _check_version(path: Path) -> None:
         )
 
 
-class Rosbag1File(Storage):
-    """A whole ROS 1 bag, read by `rosbags`."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.warnings: list[str] = []
-        self._reader = Reader(path)
-        try:
-            self._reader.open()
-        except Exception as error:  # rosbags lets errors of all kinds through
-            raise RecordingError(_text(error), accepted=ACCEPTED, file=path) from error
-        connections = self._reader.connections
-        self.channels = [
-            Channel(
-                connection.topic,
-                connection.msgtype,
-                "ros1",
-                connection.msgdef.data,
-                "ros1msg",
-                connection.msgcount,
-            )
-            for connection in connections
-        ]
-        self.count = sum(connection.msgcount for connection in connections)
-        self.start_ns = int(self._reader.start_time) if self.count else 0
-        self.end_ns = int(self._reader.end_time) - 1 if self.count else 0
-        segments = [
-            Segment(chunk_info.start_time, chunk_info.end_time, chunk_info.pos, 0, frozenset())
-            for chunk_info in self._reader.chunk_infos
-        ]
-        if (text := segment_disorder(segments).warning()) is not None:
-            self.warnings.append(text)
-
-    def read(self, topics: Collection[str]) -> Iterator[Sample]:
-        """Yield the messages of `topics` in log-time order, serialized as ROS 1 does it."""
-        chosen = [
-            connection for connection in self._reader.connections if connection.topic in topics
-        ]
-        if not chosen:
-            return
-        try:
-            for connection, time_ns, data in self._reader.messages(chosen):
-                yield make_sample((time_ns, connection.topic, data))
-        except Exception as error:  # rosbags lets errors of all kinds through
-            raise RecordingError(
-                f"is damaged ({_text(error)})", accepted=ACCEPTED, file=self.path
-            ) from error
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._reader.bio is not None:
-            self._reader.close()
-
-
 class Record(NamedTuple):
     """One record of a bag: its header fields, and where its data lies."""
 
@@ -132,20 +69,17 @@ class Record(NamedTuple):
         """The record's op code, 0 if it has none."""
         return (self.fields.get(b"op") or b"\0")[0]
 
-    @property
-    def connection(self) -> int | None:
-        """The number of the connection that it belongs to; None if the record is damaged."""
-        value = self.fields.get(b"conn", b"")
-        return int(_NUMBER.unpack(value)[0]) if len(value) == _NUMBER.size else None
+    def number(self, name: bytes, width: int = 4) -> int | None:
+        """Return a field as a number; None if the record is damaged."""
+        value = self.fields.get(name, b"")
+        return int.from_bytes(value, "little") if len(value) == width else None
 
-    @property
-    def time_ns(self) -> int | None:
-        """The log time of a message; None if the record is damaged."""
-        value = self.fields.get(b"time", b"")
-        if len(value) != _TIME.size:
+    def time_ns(self, name: bytes) -> int | None:
+        """Return a field as a time; None if the record is damaged."""
+        seconds_and_rest = self.number(name, 8)
+        if seconds_and_rest is None:
             return None
-        seconds, nanoseconds = _TIME.unpack(value)
-        return int(seconds) * 1_000_000_000 + int(nanoseconds)
+        return (seconds_and_rest & 0xFFFFFFFF) * 1_000_000_000 + (seconds_and_rest >> 32)
 
 
 class Span(NamedTuple):
@@ -187,49 +121,110 @@ def _whole_records(buffer: bytes) -> Iterator[Record]:
     return takewhile(lambda record: record.end <= len(buffer), records(buffer))
 
 
-class DamagedRosbag1File(Storage):
-    """A ROS 1 bag without a sound index: what its chunks hold, up to the damage."""
+class Rosbag1File(Storage):
+    """A ROS 1 bag: what its index says, or, without a sound one, what its chunks hold.
 
-    def __init__(self, path: Path, why: str) -> None:
+    Raises RecordingError if nothing in it can be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        _check_version(path)
         self.path = path
-        self.warnings = [f"{why}; the file was read from its beginning, and what it holds is used"]
-        self._connections: dict[int, Channel] = {}
-        self._chunks: list[tuple[Segment, dict[int, Span]]] = []
-        self._segments: list[Segment] = []
-        self._compressions: dict[int, str] = {}
-        self._damaged = 0
+        self.warnings: list[str] = []
         self._file = open_plain(path)
+        self._size = self._file.seek(0, 2)
         try:
+            self._open()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _open(self) -> None:
+        self._forget()
+        why = ""
+        try:
+            self._read_index()
+        except ValueError as error:
+            why = f"its index cannot be used ({error})"
+            self.warnings.append(
+                f"{why}; the file was read from its beginning, and what it holds is used"
+            )
+            self._forget()
             self._scan()
-            self._summarise()
-        finally:
-            if not self._segments:
-                self._file.close()
-        if not self._segments:
+        self._summarise()
+        if why and not self._segments:
             raise RecordingError(
-                f"holds no message that can be read: {why}", accepted=ACCEPTED, file=path
+                f"holds no message that can be read: {why}", accepted=ACCEPTED, file=self.path
             )
         self.channels = list(self._connections.values())
         self.count = sum(channel.count for channel in self.channels)
-        self.start_ns = min(segment.start_ns for segment in self._segments)
-        self.end_ns = max(segment.end_ns for segment in self._segments)
+        self.start_ns = min((segment.start_ns for segment in self._segments), default=0)
+        self.end_ns = max((segment.end_ns for segment in self._segments), default=0)
+        if (text := segment_disorder(self._segments).warning()) is not None:
+            self.warnings.append(text)
+
+    def _forget(self) -> None:
+        self._connections: dict[int, Channel] = {}
+        self._chunks: list[tuple[Segment, dict[int, Span]]] = []
+        self._segments: list[Segment] = []
+        self._damaged = 0
+
+    def _record(self, position: int) -> tuple[Record | None, bytes]:
+        """Return the record at a place and the bytes from there on, maybe not all of its data."""
+        self._file.seek(position)
+        head = self._file.read(min(1 << 16, self._size - position))
+        return next(records(head), None), head
+
+    def _read_index(self) -> None:
+        """Take note of what the end of the file says of its chunks; raises ValueError."""
+        header, _ = self._record(FIRST)
+        at = None if header is None or header.kind != _BAG else header.number(b"index_pos", 8)
+        if header is None or not at or at > self._size:
+            raise ValueError("its recorder did not close it" if at == 0 else "it is not there")
+        self._file.seek(at)
+        buffer, end = self._file.read(), 0
+        for record in _whole_records(buffer):
+            end = record.end
+            if record.kind == _CONNECTION:
+                self._declare(record, buffer)
+            elif record.kind == _CHUNK_INFO:
+                self._add_chunk(record, buffer, at)
+        found = (len(self._connections), len(self._chunks))
+        promised = (header.number(b"conn_count"), header.number(b"chunk_count"))
+        if self._damaged or end != len(buffer) or found != promised:
+            raise ValueError("it is damaged")
+
+    def _add_chunk(self, info: Record, buffer: bytes, index_at: int) -> None:
+        times = info.time_ns(b"start_time"), info.time_ns(b"end_time")
+        offset, first, last = info.number(b"chunk_pos", 8), *times
+        pairs = [*_PAIR.iter_unpack(buffer[info.begin : info.end - (info.end - info.begin) % 8])]
+        chunk = None
+        if offset is not None and FIRST < offset < index_at:
+            chunk, _ = self._record(offset)
+        if (
+            first is None
+            or last is None
+            or offset is None
+            or chunk is None
+            or chunk.kind != _CHUNK
+            or not first <= last
+            or info.number(b"count") != len(pairs)
+        ):
+            raise ValueError("it is damaged")
+        segment = Segment(first, last, offset, chunk.end, frozenset(n for n, _ in pairs))
+        self._chunks.append((segment, {n: Span(count, first, last) for n, count in pairs}))
 
     def _scan(self) -> None:
         """Look into one record of the file after the other."""
-        size = self._file.seek(0, 2)
-        position = len(MAGIC) + len("2.0\n")
-        while position + 8 <= size:
-            self._file.seek(position)
-            head = self._file.read(min(1 << 16, size - position))
-            record = next(records(head), None)
+        position = FIRST
+        while position + 8 <= self._size:
+            record, head = self._record(position)
             if record is None or not _BAG <= record.kind <= _CONNECTION:
-                self.warnings.append(f"nothing from byte {position} of {size} on can be read")
+                self.warnings.append(f"nothing from byte {position} of {self._size} on can be read")
                 return
-            begin, end = position + record.begin, position + record.end
+            end = position + record.end
             if record.kind == _CHUNK:
-                compression = record.fields.get(b"compression", b"").decode(errors="replace")
-                self._compressions[begin] = compression
-                self._chunk(begin, min(end, size) - begin, end > size)
+                self._scan_chunk(position, record.end, end > self._size)
             elif record.kind == _CONNECTION and end <= position + len(head):
                 self._declare(record, head)
             position = end
@@ -260,12 +255,12 @@ class DamagedRosbag1File(Storage):
     def _declare(self, record: Record, buffer: bytes) -> None:
         """Take note of a connection; its data are fields like those of a header."""
         block = buffer[record.begin - 4 : record.end] + bytes(4)
-        data = next(records(block), None)
-        if data is None or record.connection is None or b"topic" not in record.fields:
+        data, number = next(records(block), None), record.number(b"conn")
+        if data is None or number is None or b"topic" not in record.fields:
             self._damaged += 1
             return
         fields = {name: value.decode(errors="replace") for name, value in data.fields.items()}
-        self._connections[record.connection] = Channel(
+        self._connections[number] = Channel(
             topic=record.fields[b"topic"].decode(errors="replace"),
             msgtype=normal_type_name(fields.get(b"type", "")),
             serialization="ros1",
@@ -274,7 +269,7 @@ class DamagedRosbag1File(Storage):
             count=0,
         )
 
-    def _chunk(self, offset: int, length: int, cut: bool) -> None:
+    def _scan_chunk(self, offset: int, length: int, cut: bool) -> None:
         """Take note of the connections and messages in a chunk, and of what is damaged in it."""
         segment = Segment(0, 0, offset, length, frozenset(), cut)
         try:
@@ -289,7 +284,7 @@ class DamagedRosbag1File(Storage):
             if record.kind == _CONNECTION:
                 self._declare(record, buffer)
                 continue
-            number, time_ns = record.connection, record.time_ns
+            number, time_ns = record.number(b"conn"), record.time_ns(b"time")
             if record.kind != _MESSAGE or number is None or time_ns is None:
                 self._damaged += 1
                 continue
@@ -308,8 +303,12 @@ class DamagedRosbag1File(Storage):
     def _unpack(self, segment: Segment) -> bytes:
         """Return the records in a chunk; raises ValueError if they cannot be read."""
         self._file.seek(segment.offset)
-        stored = self._file.read(segment.length)
-        compression = self._compressions[segment.offset]
+        whole = self._file.read(segment.length)
+        record = next(records(whole), None)
+        if record is None or record.kind != _CHUNK:
+            raise ValueError("it is not what the index says")
+        stored = whole[record.begin : record.end]
+        compression = record.fields.get(b"compression", b"").decode(errors="replace")
         try:
             if compression in _UNPACKERS:
                 unpacker = _UNPACKERS[compression]()
@@ -325,32 +324,37 @@ class DamagedRosbag1File(Storage):
 
     def read(self, topics: Collection[str]) -> Iterator[Sample]:
         """Yield the messages of `topics` in log-time order, serialized as ROS 1 does it."""
-        wanted = {
-            n: connection.topic
-            for n, connection in self._connections.items()
-            if connection.topic in topics
-        }
-        disorder = Disorder()
-        batches = in_time_order(
-            self._segments, lambda segment: self._load(segment, wanted, disorder), lambda _: None
-        )
-        return chain.from_iterable(map(make_sample, rows) for rows in batches)
+        return chain.from_iterable(map(make_sample, rows) for rows in self._batches({*topics}))
 
-    def _load(self, segment: Segment, wanted: Mapping[int, str], disorder: Disorder) -> list[Row]:
-        buffer = self._unpack(segment)
+    def _batches(self, topics: set[str]) -> Iterator[list[Row]]:
+        wanted = {n: one.topic for n, one in self._connections.items() if one.topic in topics}
+        segments = [s for s in self._segments if not s.channels or s.channels & wanted.keys()]
+        missing = sum(self._connections[number].count for number in wanted)
+        for rows in in_time_order(segments, lambda segment: self._load(segment, wanted), _drop):
+            missing -= len(rows)
+            yield rows
+        if missing > 0:
+            self._warn(f"{plural(missing, 'message')} that the index promises could not be read")
+
+    def _load(self, segment: Segment, wanted: Mapping[int, str]) -> list[Row]:
+        try:
+            buffer = self._unpack(segment)
+        except ValueError as error:
+            self._warn(f"the chunk at byte {segment.offset} is damaged: {error}; it is left out")
+            return []
         rows: list[Row] = []
         for record in _whole_records(buffer):
             if record.kind != _MESSAGE:
                 continue
-            number, time_ns = record.connection, record.time_ns
+            number, time_ns = record.number(b"conn"), record.time_ns(b"time")
             if number is not None and time_ns is not None and number in wanted:
                 rows.append((time_ns, wanted[number], buffer[record.begin : record.end]))
-        return sort_rows(rows, disorder)
+        return sort_rows(rows, Disorder())
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
 
-def _text(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+def _drop(number: int) -> None:
+    """Leave out what is older than its chunk says: it is counted as missing."""

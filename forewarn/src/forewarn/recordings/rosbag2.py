@@ -17,7 +17,7 @@ from forewarn.files.remote import RemotePath
 from forewarn.recordings.bag import BagRecording
 from forewarn.recordings.interface import Storage
 from forewarn.recordings.mcap import McapFile
-from forewarn.recordings.sqlite import open_sqlite
+from forewarn.recordings.sqlite import SqliteFile
 from forewarn.recordings.staging import Staged
 from forewarn.recordings.zstd import CutError, most, unpacked
 
@@ -164,7 +164,7 @@ def _is_staged(path: Path) -> bool:
 
 
 def _open_storage(path: Path, source: Path) -> Storage:
-    return McapFile(path, source) if source.suffix != ".db3" else open_sqlite(path, source)
+    return McapFile(path, source) if source.suffix != ".db3" else SqliteFile(path, source)
 
 
 def _unpack(packed: Path, target: Path, warnings: list[str]) -> None:

@@ -72,8 +72,6 @@ def times_to_conflict(path: Floats, vehicle: Vehicle, boxes: Floats, horizon: fl
     return np.frombuffer(_encounters.times_to_conflict(path, vehicle, boxes, horizon))
 
 
-Floats = npt.NDArray[np.float64]
-
 CORNERS = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0], [-1.0, 1.0]]) / 2
 
 
