@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from decision_processes import random_process
+from extent import examples, repetitions
 from scipy import sparse
 
 from forewarn.checking.critical import critical_subsystem, within
@@ -38,7 +39,7 @@ def alone(matrix: np.ndarray, targets: np.ndarray, states: tuple[int, ...]) -> f
     return float(total[part == 0].max(initial=0.0))
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(examples(25)))
 def test_the_smallest_by_trying_all_sets(seed: int) -> None:
     n = 8
     matrix, targets = chain(seed, n), np.arange(n) >= n - 2
@@ -64,7 +65,7 @@ def test_the_smallest_by_trying_all_sets(seed: int) -> None:
     assert small.minimal == (len(small.states) <= small.at_least)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(examples(10)))
 def test_paths_by_trying_all_of_them(seed: int) -> None:
     n, most = 5, 6
     matrix, targets = chain(seed, n), np.arange(n) == n - 1
@@ -106,9 +107,9 @@ def test_one_state_no_target_and_bounds_that_hold() -> None:
     assert list(probable_paths(single, 0, np.array([False]), 3)) == []
 
 
-def test_a_hundred_thousand_states_within_the_budget() -> None:
+def test_many_states_within_the_budget() -> None:
     """A long way on which a step may fail: a part of it is enough, and certified."""
-    n = 100_000
+    n = repetitions(100_000)
     inner = np.arange(n - 2)
     rows = np.concatenate([np.repeat(inner, 2), [n - 2, n - 1]])
     columns = np.concatenate(

@@ -141,7 +141,7 @@ def test_the_limit_of_states_can_be_changed():
         compiled(text, max_states=400)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_effort_is_limited_whatever_the_number_of_states():
     with pytest.raises(FormulaError, match="too many states to be compiled in reasonable time"):
         compiled("always(a implies eventually[0:100](always[0:100](b)))")

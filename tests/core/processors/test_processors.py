@@ -125,7 +125,7 @@ def folder(record: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_record_of_one_processor_has_the_same_bits_on_others(
     folder: Path, our_messages: None
 ) -> None:

@@ -82,7 +82,9 @@ def test_python_runs_what_lies_in_the_folder(hostile: Path) -> None:
     assert ran(hostile) == "json\n"
 
 
-@pytest.mark.parametrize("command", ["learn", "check", "import"])
+@pytest.mark.parametrize(
+    "command", ["learn", "check", pytest.param("import", marks=pytest.mark.long)]
+)
 def test_a_command_runs_nothing_that_lies_in_its_folder(
     hostile: Path, model: Path, command: str
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extent import examples, sampled
 from learned_runs import SPEC, record
 from others_data import DATA
 from scipy import sparse
@@ -33,7 +34,7 @@ def entries() -> list[Any]:
         skip = pytest.mark.skip(reason=f"{FOLDER} is absent: benchmarks of others do not ship")
         return [pytest.param("", marks=skip, id="qcomp")]
     files = (entry["file"] for entry in json.loads(manifest.read_text()) if entry["kind"] == "mdp")
-    return [pytest.param(file, id=Path(file).stem) for file in sorted(set(files))]
+    return [pytest.param(file, id=Path(file).stem) for file in sampled(sorted(set(files)))]
 
 
 def compare(process: DecisionProcess, phi: Any, psi: Any, horizon: int) -> None:
@@ -58,7 +59,7 @@ def test_benchmarks_of_others(file: str) -> None:
     compare(process, loaded["phi"].astype(bool), loaded["psi"].astype(bool), 25)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(examples(20)))
 def test_processes_made_at_random(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 80))
@@ -99,7 +100,7 @@ def check_all(model_file: Path, horizon: int = 7) -> None:
     compare(bounds.process, ~goals[0], goals[-1], horizon)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(examples(4)))
 def test_a_process_of_a_learned_tree(tmp_path: Path, seed: int) -> None:
     config, model = tmp_path / "monitor.yaml", tmp_path / "model.json"
     config.write_text(SPEC)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extent import sampled
 from others_data import DATA
 
 from forewarn.cli.main import main
@@ -81,7 +82,7 @@ def published() -> list[Any]:
     # haddad-monmege takes sound iteration seconds, and from 100 on defeats it.
     chains = [e for e in entries if e["kind"] == "dtmc" and e["model"] != "haddad-monmege"]
     chosen = sorted(chains, key=lambda entry: entry["states"])[:CHAINS]
-    return [pytest.param(entry, id=Path(entry["file"]).stem) for entry in chosen]
+    return [pytest.param(entry, id=Path(entry["file"]).stem) for entry in sampled(chosen)]
 
 
 def drn_of(entry: dict[str, Any]) -> str:
@@ -125,7 +126,7 @@ def test_a_die_stays_fair_in_every_format(form: str, tmp_path: Path) -> None:
         assert value(model, 'P=? [F<=3 "done"]') == pytest.approx(3 / 4)
 
 
-@pytest.mark.parametrize("form", ["prism", "drn", "jani"])
+@pytest.mark.parametrize("form", sampled(["prism", "drn", "jani"]))
 def test_constants_are_given_and_labels_become_terminal(form: str, tmp_path: Path) -> None:
     ends = ("rich", "ruin")
     model = given(tmp_path, RUIN, constants="N=6,p=0.45", terminals=ends).model

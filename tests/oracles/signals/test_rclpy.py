@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cdr_interpreter import DECODERS
+from extent import examples, sampled
 from interface_builds import built as built_interfaces
 
 from forewarn.errors import ForewarnError
@@ -154,14 +155,14 @@ def check(name: str, seeds: int) -> None:
             assert decoded_by(skipping)(raw) == []
 
 
-@pytest.mark.parametrize("name", STANDARD)
+@pytest.mark.parametrize("name", sampled(STANDARD))
 def test_standard_messages_equal_rclpy(name: str) -> None:
     check(name, seeds=2)
 
 
 @pytest.mark.parametrize("base", OWN)
 def test_messages_with_every_feature_equal_rclpy(built: Path, base: str) -> None:
-    check(f"cdr_features/msg/{base}", seeds=40)
+    check(f"cdr_features/msg/{base}", seeds=examples(40))
 
 
 def test_constants_of_both_languages(built: Path) -> None:
