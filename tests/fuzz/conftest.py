@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from extent import examples
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
@@ -28,7 +29,7 @@ PER_INPUT = 10.0 if SECONDS else 60.0
 """Processor seconds that one input may take: a small machine may run the suite, not the search."""
 MEMORY = 2 << 30
 """Bytes of address space that all of it may take, beyond what the process has at the start."""
-INPUTS_A_ROUND = 100
+INPUTS_A_ROUND = examples(100)
 
 
 class HangError(BaseException):
