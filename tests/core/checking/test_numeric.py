@@ -128,11 +128,3 @@ def test_storm_that_is_not_installed_is_an_error_that_says_what_to_do(
     monkeypatch.setitem(sys.modules, "stormpy", None)
     with pytest.raises(CheckingError, match="pip install stormpy"):
         storm.risk_table(given_chain(np.eye(2)), response(1), np.array([0, 1]), 3)
-
-
-def test_values_lie_in_memory_row_by_row(response: Response) -> None:
-    chain = given_chain([[0.5, 0.5], [0.5, 0.5]])
-    for automaton in (response(3), replace(response(3), countdown=None)):
-        for horizon in (2, 9, None):
-            values = risk_table(chain, automaton, np.array([1, 2]), horizon).values
-            assert values.flags["C_CONTIGUOUS"]

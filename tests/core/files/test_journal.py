@@ -76,11 +76,6 @@ def test_a_damaged_journal_that_cannot_be_kept_aside_stays(tmp_path: Path) -> No
     assert path.exists()
 
 
-def test_the_largest_journal_is_read(path: Path, tmp_path: Path) -> None:
-    path.write_bytes(whole(tmp_path).ljust(LARGEST))
-    assert journal(path).read(plain) == (BODY, "")
-
-
 @pytest.mark.parametrize("extra", [-1, 0, 1])
 def test_nothing_is_written_that_would_be_called_damaged(path: Path, extra: int) -> None:
     journal(path).write(BODY)

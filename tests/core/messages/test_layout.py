@@ -23,8 +23,6 @@ from forewarn.messages.schema import (
     Primitive,
     SequenceOf,
     Struct,
-    advance,
-    join,
 )
 
 primitives = st.sampled_from([Primitive(name) for name in FORMATS])
@@ -63,24 +61,6 @@ def test_extents(part: FieldType) -> None:
     extents = Layouts().extents(part)
     assert extents == tuple(end(part, phase) - phase for phase in range(PHASES))
     assert 1 <= Layouts().least(part) <= min(extents)
-
-
-@settings(deadline=None)
-@given(st.lists(st.integers(1, 30), min_size=8, max_size=8), st.integers(0, 7), st.integers(0, 99))
-def test_advance_equals_one_step_at_a_time(extents: list[int], phase: int, count: int) -> None:
-    total = 0
-    for _ in range(count):
-        total += extents[(phase + total) % PHASES]
-    assert advance(tuple(extents), phase, count) == total
-
-
-@settings(deadline=None)
-@given(st.lists(parts, min_size=1, max_size=4))
-def test_join_equals_a_struct(several: list[FieldType]) -> None:
-    layouts = Layouts()
-    joined = join([layouts.extents(item) or () for item in several])
-    whole = Struct("a/msg/B", {f"f{i}": part for i, part in enumerate(several)})
-    assert joined == layouts.extents(whole)
 
 
 def test_what_depends_on_data_has_no_extent() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 
-import numpy as np
 import pytest
 from rosbags.rosbag1 import Reader
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
@@ -64,16 +63,6 @@ def test_a_recorded_robot_reads_as_rosbags_decodes_it(shared_data):
     assert len(ours) == 6121
     assert [our[0] for our in ours] == sorted(their[0] for their in theirs)
     assert sorted(ours) == sorted(theirs)
-
-
-def test_a_recorded_float_topic_reads_through_its_own_type(shared_data):
-    with open_recording(shared_data / "bags" / "rtamt4ros_example_bag.bag") as recording:
-        info = recording.topics["/rtamt/a"]
-        assert info.msgtype == "rtamt_msgs/msg/FloatMessage"
-        extract = compile_extractor(info.message_type, [parse_expression("value")])
-        values = np.array([extract(sample.data)[0] for sample in recording.read(["/rtamt/a"])])
-    assert values.shape == (63,)
-    assert np.isfinite(values).all()
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)

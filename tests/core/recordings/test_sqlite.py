@@ -95,13 +95,6 @@ def test_a_database_of_something_else_is_refused(tmp_path):
         open_recording(path)
 
 
-def test_a_file_that_is_no_database_is_refused(tmp_path):
-    path = tmp_path / "x.db3"
-    path.write_bytes(b"no database" * 100)
-    with pytest.raises(RecordingError, match=r"x.db3: cannot be read as a bag"):
-        open_recording(path)
-
-
 def test_a_bag_without_definitions_uses_the_installed_ones(bags, database):
     with sqlite3.connect(database) as connection:
         connection.execute("DROP TABLE message_definitions")

@@ -111,13 +111,6 @@ def test_a_topic_of_two_types_is_refused_by_name_and_left_out_of_the_rest(tmp_pa
             recording.read(["/x"])
 
 
-def test_a_topic_of_two_definitions_is_refused(tmp_path, payload):
-    longer = (FLOAT[0], FLOAT[1], "float64 data\nfloat64 more\n")
-    channels = [("/x", FLOAT, "cdr"), ("/x", longer, "cdr")]
-    with open_recording(write(tmp_path / "x.mcap", channels, payload)) as recording:
-        assert "two definitions of std_msgs/msg/Float64" in recording.topics["/x"].error
-
-
 def test_a_definition_that_changes_between_split_files_names_both(tmp_path, payload):
     for number, text in enumerate(
         ["float64 data\n", "# twice as long\nfloat64 data\nfloat64 more\n"]
@@ -143,14 +136,6 @@ def test_several_publishers_of_one_topic_are_one_topic(tmp_path, payload):
         assert list(recording.topics) == ["/x"]
         assert recording.topics["/x"].count == 3
         assert [sample.time_ns for sample in recording.read(["/x"])] == [0, 1, 2]
-
-
-def test_definitions_are_parsed_only_for_topics_that_are_looked_at(tmp_path, payload):
-    channels = [("/odd", ("no_such_pkg/msg/Thing", "", ""), "cdr"), ("/speed", FLOAT, "cdr")]
-    with open_recording(write(tmp_path / "x.mcap", channels, payload)) as recording:
-        assert "/odd" in recording.topics
-        assert len(recording.topics) == 2
-        assert speed_of(recording) == 2.5
 
 
 def test_ros1_messages_in_mcap_become_cdr(bags, tmp_path):

@@ -1,23 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from forewarn.errors import ModelError
 from forewarn.states.vocabulary import Vocabulary
 
 WORDS = Vocabulary(("moving", "ttc<1", "ttc<2", "ttc<10", "gap<-1e-05", "gap<3"), ("over", "hit"))
-
-
-@given(st.integers(-2, 63))
-def test_keys_come_back(state: int) -> None:
-    assert WORDS.parse_key(WORDS.key(state)) == state
-
-
-def test_keys_are_in_file_order() -> None:
-    assert WORDS.key(0b000110) == "011000"
-    assert WORDS.key(-2) == "!hit"
 
 
 @pytest.mark.parametrize("key", ["", "0", "01100x", "0110000", "!gone", "!"])

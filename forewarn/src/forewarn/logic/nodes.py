@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import singledispatch, singledispatchmethod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,7 +30,6 @@ from forewarn.logic.syntax import (
     Not,
     Or,
     Steps,
-    Unary,
     format_formula,
     in_steps,
     is_propositional,
@@ -45,35 +43,16 @@ Table = NDArray[np.bool_]
 
 def truth_table(formula: Formula, atoms: tuple[str, ...]) -> Table:
     """Return the value of a propositional formula at each letter, shape (2 ** len(atoms),)."""
-    return _table(formula, atoms)
-
-
-@singledispatch
-def _table(formula: Formula, atoms: tuple[str, ...]) -> Table:
-    raise TypeError(f"{type(formula).__name__} has no truth table")
-
-
-@_table.register
-def _(formula: Constant, atoms: tuple[str, ...]) -> Table:
-    return np.full(1 << len(atoms), formula.value)
-
-
-@_table.register
-def _(formula: Atom, atoms: tuple[str, ...]) -> Table:
-    letters = np.arange(1 << len(atoms))
-    return (letters >> atoms.index(formula.text) & 1).astype(np.bool_)
-
-
-@_table.register
-def _(formula: Unary, atoms: tuple[str, ...]) -> Table:
-    if not isinstance(formula, Not):
+    if isinstance(formula, Constant):
+        return np.full(1 << len(atoms), formula.value)
+    if isinstance(formula, Atom):
+        letters = np.arange(1 << len(atoms))
+        return (letters >> atoms.index(formula.text) & 1).astype(np.bool_)
+    if isinstance(formula, Not):
+        return ~truth_table(formula.operand, atoms)
+    if not isinstance(formula, Binary):
         raise TypeError(f"{formula.word} has no truth table")
-    return ~_table(formula.operand, atoms)
-
-
-@_table.register
-def _(formula: Binary, atoms: tuple[str, ...]) -> Table:
-    left, right = _table(formula.left, atoms), _table(formula.right, atoms)
+    left, right = truth_table(formula.left, atoms), truth_table(formula.right, atoms)
     if isinstance(formula, And):
         return left & right
     if isinstance(formula, Or):
@@ -337,14 +316,22 @@ class _Lowering:
             if not positive:
                 table, text = np.logical_not(table), f"not({text})"
             return self.arena.proposition(table, text)
-        return self._lower(formula, positive)
+        if isinstance(formula, syntax.Unary):
+            return self._unary(formula, positive)
+        if isinstance(formula, syntax.Binary):
+            return self._binary(formula, positive)
+        if isinstance(formula, syntax.TimedUnary):
+            kind = _OPERATOR[type(formula)]
+            weak = kind in ("release", "trigger")
+            alone, operand = TRUE if weak != positive else FALSE, formula.operand
+            return self._timed(formula, kind, alone, self.lower(operand, positive), positive)
+        assert isinstance(formula, syntax.TimedBinary)
+        left, right = self.lower(formula.left, positive), self.lower(formula.right, positive)
+        if isinstance(formula, syntax.Unless):
+            return self._unless(formula, left, right, positive)
+        return self._timed(formula, _OPERATOR[type(formula)], left, right, positive)
 
-    @singledispatchmethod
-    def _lower(self, formula: Formula, positive: bool) -> int:
-        raise TypeError(f"{type(formula).__name__} is no formula")
-
-    @_lower.register
-    def _(self, formula: syntax.Unary, positive: bool) -> int:
+    def _unary(self, formula: syntax.Unary, positive: bool) -> int:
         operand = formula.operand
         if isinstance(formula, syntax.Not):
             return self.lower(operand, not positive)
@@ -367,8 +354,7 @@ class _Lowering:
             return self.arena.temporal("trigger", FALSE, node, _ONE)
         return self.arena.temporal("since", TRUE, node, _ONE)
 
-    @_lower.register
-    def _(self, formula: syntax.Binary, positive: bool) -> int:
+    def _binary(self, formula: syntax.Binary, positive: bool) -> int:
         left, right = formula.left, formula.right
         if isinstance(formula, (syntax.And, syntax.Or, syntax.Implies)):
             kind = "and" if isinstance(formula, syntax.And) else "or"
@@ -383,20 +369,6 @@ class _Lowering:
                 self.arena.junction("or", [self.lower(left, True), self.lower(right, not same)]),
             ],
         )
-
-    @_lower.register
-    def _(self, formula: syntax.TimedUnary, positive: bool) -> int:
-        kind = _OPERATOR[type(formula)]
-        weak = kind in ("release", "trigger")
-        left = TRUE if weak != positive else FALSE
-        return self._timed(formula, kind, left, self.lower(formula.operand, positive), positive)
-
-    @_lower.register
-    def _(self, formula: syntax.TimedBinary, positive: bool) -> int:
-        left, right = self.lower(formula.left, positive), self.lower(formula.right, positive)
-        if isinstance(formula, syntax.Unless):
-            return self._unless(formula, left, right, positive)
-        return self._timed(formula, _OPERATOR[type(formula)], left, right, positive)
 
     def _timed(
         self,

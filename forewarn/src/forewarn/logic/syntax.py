@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import singledispatch
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from forewarn.errors import FormulaError
@@ -250,42 +249,19 @@ POWER = {
 NOT_CHAINED = frozenset({"until", "unless", "since", "implies"})
 
 
-@singledispatch
 def format_formula(formula: Formula) -> str:
     """Return the text of `formula`; ``parse_formula`` turns it back into an equal one."""
-    raise TypeError(f"{type(formula).__name__} is no formula")
-
-
-@format_formula.register
-def _(formula: Constant) -> str:
-    return "true" if formula.value else "false"
-
-
-@format_formula.register
-def _(formula: Atom) -> str:
-    return formula.text
-
-
-@format_formula.register
-def _(formula: Unary) -> str:
-    return f"{formula.word}({format_formula(formula.operand)})"
-
-
-@format_formula.register
-def _(formula: TimedUnary) -> str:
-    return f"{formula.word}{format_interval(formula.interval)}({format_formula(formula.operand)})"
-
-
-@format_formula.register
-def _(formula: Binary) -> str:
+    if isinstance(formula, Constant):
+        return "true" if formula.value else "false"
+    if isinstance(formula, Atom):
+        return formula.text
+    operator = formula.word
+    if isinstance(formula, (TimedUnary, TimedBinary)):
+        operator += format_interval(formula.interval)
+    if isinstance(formula, (Unary, TimedUnary)):
+        return f"{operator}({format_formula(formula.operand)})"
     left, right = _side(formula.left, formula, True), _side(formula.right, formula, False)
-    return f"{left} {formula.word} {right}"
-
-
-@format_formula.register
-def _(formula: TimedBinary) -> str:
-    left, right = _side(formula.left, formula, True), _side(formula.right, formula, False)
-    return f"{left} {formula.word}{format_interval(formula.interval)} {right}"
+    return f"{left} {operator} {right}"
 
 
 def _side(side: Formula, parent: Binary | TimedBinary, is_left: bool) -> str:
