@@ -49,11 +49,6 @@ class Run:
         `accept` is given what the ego publishes, in the order of arrival, if anybody listens;
         `tick` is told its number and frame after everything that arrived by then. SUMO stands still
         meanwhile, so what is asked of the ego counts from this moment on. `watch` sees every frame.
-
-        Raises
-        ------
-        NoEgoError
-            If there is no ego to look at.
         """
         options = RunOptions(self.seed, WARM_UP, self.duration)
         with closing(simulate(self.scenario, options, self.observer)) as frames:

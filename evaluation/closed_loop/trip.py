@@ -160,11 +160,6 @@ def drive(
 
     `limit` are the seconds after which the trip is given up. For so many ticks `beyond` its end the
     controller goes on, to see how it ended.
-
-    Raises
-    ------
-    NoEgoError
-        If the ego could not start.
     """
     run = Run(sumo, scenario, seed, limit)
     referee, brakes = Referee(sumo), Brakes(sumo)

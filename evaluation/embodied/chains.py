@@ -42,13 +42,7 @@ class Outcome(NamedTuple):
 
 
 def load(folder: Path) -> Chain | None:
-    """Return a chain, None if no state has all predicates, or the first one does.
-
-    Raises
-    ------
-    InputError
-        If a file lacks what a chain of a household agent has.
-    """
+    """Return a chain, None if no state has all predicates, or the first one does."""
     model = _document(folder / "model.json", "states", "transition_probs", "state_interpret")
     abstraction = _document(folder / "abstraction.json", "parentReceptacles", "keys")
     states = model["states"]

@@ -51,13 +51,7 @@ class Scene:
 
 
 def load_scene(path: Path) -> Scene:
-    """Read a scene.
-
-    Raises
-    ------
-    InputError
-        If it is no XML, a car's record has a gap, or it is not of one of the two layouts.
-    """
+    """Read a scene."""
     try:
         root = ElementTree.parse(path).getroot()
         cars = [_car(item) for item in root if _is_dynamic(item)]

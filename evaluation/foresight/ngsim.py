@@ -137,13 +137,7 @@ def _known(value: float) -> float | None:
 
 
 def write_traces(data: Path, output: Path) -> dict[str, list[Path]]:
-    """Write a trace of every car that was seen for long enough; return them by scene.
-
-    Raises
-    ------
-    FileNotFoundError
-        If `data` holds no CommonRoad scene.
-    """
+    """Write a trace of every car that was seen for long enough; return them by scene."""
     scenes = sorted(data.glob("*.xml"))
     if not scenes:
         raise FileNotFoundError(f"{data} holds no CommonRoad scene (*.xml)")

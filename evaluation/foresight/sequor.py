@@ -74,15 +74,7 @@ def _tell_unknown(path: Path, found: Pass) -> None:
 
 
 def trials_in(data: Path) -> list[Path]:
-    """Return the trials of a folder (or the one that a path names), and say how many of what.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is nothing of that name.
-    InputError
-        If a name does not begin with a scenario, or a file of that name holds no frames.
-    """
+    """Return the trials of a folder (or the one that a path names), and say how many of what."""
     found, known = recordings_in(data), (*SAFE, *UNSAFE, *CRASHES, *OTHERS)
     wrong = next((path for path in found if path.name[:2] not in known), None)
     if wrong is not None:
@@ -133,14 +125,7 @@ def in_parts(parts: Sequence[Sequence[Pass]]) -> list[Split]:
 
 
 def splits_of(known: Sequence[Pass], judged: Sequence[Pass] | None, data: Path) -> list[Split]:
-    """Return what each part of the trials is judged by: the other parts, or all of `known`.
-
-    Raises
-    ------
-    InputError
-        If there is nothing to learn from, no crash, or no safe escape. `data` is the folder that it
-        names.
-    """
+    """Return what each part of the trials is judged by: the other parts, or all of `known`."""
     if judged is not None:
         same = set(map(likeness, judged))
         apart = [one for one in known if likeness(one) not in same]

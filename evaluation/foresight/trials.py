@@ -91,13 +91,7 @@ def answer(
 
 
 def together(passes: Iterable[tuple[Pass, Any]], table: Path) -> Path:
-    """Write which runs belong together, as ``learning: {group_by: group}`` reads it.
-
-    Parameters
-    ----------
-    passes : iterable of tuple
-        Runs, and what is the same for those that belong together.
-    """
+    """Write which runs belong together, as ``learning: {group_by: group}`` reads it."""
     number: dict[Any, int] = {}
     rows = [f"{one.path.name},{number.setdefault(same, len(number))}" for one, same in passes]
     table.write_text("\n".join(["recording,group", *rows]) + "\n", encoding="utf-8")

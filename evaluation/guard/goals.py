@@ -44,13 +44,7 @@ Goals = Mapping[tuple[str, str], Goal]
 
 
 def read_goals(path: Path) -> Goals:
-    """Return goals by suite and injection task.
-
-    Raises
-    ------
-    InputError
-        If an entry lacks a part, or has it in another form.
-    """
+    """Return goals by suite and injection task."""
     accepted = "suite, injection_task, reached_by: [TEXT, ...], wordings: {NAME: TEXT}"
     found = {}
     for number, entry in enumerate(yaml.safe_load(path.read_text(encoding="utf-8")) or ()):

@@ -128,15 +128,7 @@ def arms(folder: Path) -> dict[str, list[Any]]:
 
 
 def main(rounds: int = 60, write: bool = False) -> None:
-    """Measure and print a table.
-
-    Parameters
-    ----------
-    rounds : int
-        Runs of each arm.
-    write : bool
-        Put the rows into the page of results.
-    """
+    """Measure and print a table."""
     compared = arms(HERE)
     times: dict[str, list[float]] = {name: [] for name in compared}
     for number in range(rounds + 3):

@@ -102,13 +102,7 @@ class Played(NamedTuple):
 
 
 def recorded_runs(path: Path, needs: Mapping[str, Field]) -> Iterator[Recorded]:
-    """Yield the runs of a file; what an agent only says is no call of a tool.
-
-    Raises
-    ------
-    InputError
-        If a run lacks a field that is needed.
-    """
+    """Yield the runs of a file; what an agent only says is no call of a tool."""
     for run in find_recordings(path, "run"):
         with open_recording(run) as recording:
             lines: list[Any] = [sample.data for sample in recording.read()]
@@ -309,19 +303,7 @@ def main(
     goals: Path = GOALS,
     write: bool = False,
 ) -> None:
-    """Play all runs and print a table.
-
-    Parameters
-    ----------
-    attacks, harmless, toolemu : Path
-        Where the runs are.
-    rules : Path
-        Rules against attacks: a monitor file, or one to be included.
-    goals : Path
-        Which calls reach goals, and goals in other words.
-    write : bool
-        Put the rows into the page of results.
-    """
+    """Play all runs and print a table."""
     logging.getLogger("agent_guard").setLevel(logging.ERROR)
     found, seconds = {}, list[float]()
     for data in attacks:

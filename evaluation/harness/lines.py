@@ -21,22 +21,7 @@ def text_lines(path: Path) -> list[str]:
 
 
 def json_lines(path: Path, *needed: str, accepted: str = "") -> Iterator[dict[str, Any]]:
-    """Yield the objects of a file of JSON lines.
-
-    Parameters
-    ----------
-    path : Path
-        The file, maybe packed.
-    *needed : str
-        Keys that each object has to have.
-    accepted : str
-        What a line has to be, in words; by default it is told by the keys.
-
-    Raises
-    ------
-    InputError
-        If a line is no such object.
-    """
+    """Yield the objects of a file of JSON lines."""
     accepted = accepted or f"an object with {', '.join(needed)}"
     for number, line in enumerate(text_lines(path), 1):
         if not line.strip():

@@ -39,15 +39,7 @@ TRACK_ARRAYS = tuple(
 
 
 def recordings_in(data: Path, run_key: str | None = None) -> list[Path]:
-    """Return the recordings of a file or folder, as `find_recordings` does.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is nothing of that name.
-    RecordingError
-        If a folder holds no recording.
-    """
+    """Return the recordings of a file or folder, as `find_recordings` does."""
     if not data.exists():
         raise FileNotFoundError(f"{data} does not exist")
     return find_recordings(data, run_key)

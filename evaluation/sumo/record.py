@@ -69,11 +69,6 @@ def record(seed: int, duration: float, output: Path, *, warm_up: float = 50.0) -
     """Simulate one run and write it as a bag folder, which must not exist; return its events.
 
     The seed decides traffic, pedestrians, the ego's route, SUMO's drivers, and latencies.
-
-    Raises
-    ------
-    RuntimeError
-        If one of SUMO's tools failed or the ego left the network.
     """
     options, events = RunOptions(seed, warm_up, duration), Events()
     with tempfile.TemporaryDirectory() as folder:

@@ -98,13 +98,7 @@ class NoEgoError(RuntimeError):
 def simulate(
     scenario: Scenario, options: RunOptions, observer: Observer | None = None
 ) -> Iterator[Frame]:
-    """Run SUMO headless and yield a frame for every step of the recording.
-
-    Raises
-    ------
-    NoEgoError
-        If there is no ego to look at.
-    """
+    """Run SUMO headless and yield a frame for every step of the recording."""
     import libsumo
 
     libsumo.start(sumo_command(scenario, options.seed, options.stride))

@@ -28,13 +28,7 @@ class Pair(NamedTuple):
 
 
 def pairs(folder: Path) -> Iterator[Pair]:
-    """Yield all sentences with their formulas, those of VLTL-Bench with masked propositions.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder has none of the three sets.
-    """
+    """Yield all sentences with their formulas, those of VLTL-Bench with masked propositions."""
     lang2ltl, nl2spec = (
         folder / name for name in ("lang2ltl_lifted_pairs.jsonl", "nl2spec_expert_LTL_dataset.txt")
     )
@@ -87,11 +81,6 @@ def translators(folder: Path) -> Iterator[Translator]:
 
     A translator of which no answer in a domain has a masked proposition answered in the words of
     the domain.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the folder has no answers.
     """
     paths = set((folder / "vltl" / "answers").glob(f"*{PACKED}"))
     if not paths:
