@@ -3,7 +3,7 @@
  * A program is checked once, when it is loaded. While it runs, every access to the message is
  * checked against its size, and no memory is taken for elements that are not there. What the steps
  * mean: plan.py. tests/cdr_interpreter.py does the same in Python and is the oracle. Why C:
- * docs/design/extraction.md.
+ * docs/design/decisions.md.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
