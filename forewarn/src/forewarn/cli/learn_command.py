@@ -68,8 +68,8 @@ Learn a model: count the transitions between the states of consecutive ticks of 
 scores are fitted first, by scikit-learn. `replay` of other recordings tells what the model
 foresees; --assess, what a guarantee would take. With --epsilon or --delta, no more recordings are
 read once they give it. From ten recordings or more without any violation, the model also keeps what
-normal moments look like. With --group-by, each group also has a model of its own, which borrows
-from the others as much as predicts best; states in which groups differ are named."""
+normal moments look like. With --group-by, each group also has a model of its own, which takes
+in counts of the others, as many as predict best; states in which groups differ are named."""
 
 EPILOG = """\
 exit codes: 0 a model was written, 2 wrong usage or input.

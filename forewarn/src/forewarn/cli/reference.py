@@ -79,7 +79,8 @@ def _name(action: argparse.Action) -> str:
 
 def _label(action: argparse.Action) -> str:
     choices = ",".join(action.choices or ())
-    value = f"{{{choices}}}" if choices else str(action.metavar or "")
+    names = action.metavar or ""
+    value = f"{{{choices}}}" if choices else names if isinstance(names, str) else " ".join(names)
     if not action.option_strings:
         return f"`{value}{'...' if action.nargs == '+' else ''}`"
     needed = " (required)" if action.required else ""

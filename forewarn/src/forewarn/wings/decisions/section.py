@@ -22,7 +22,7 @@ class ShieldSpec(Section):
     ----------
     failure, success : str
         State formulas: predicates and terminal labels with ``!``, ``&`` and ``|``, comparisons in
-        double quotes; both end the way.
+        double quotes. Both end an execution.
     at_least : float
         Probability of success that an action has to leave.
     horizon : float

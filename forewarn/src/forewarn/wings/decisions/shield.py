@@ -136,7 +136,7 @@ def shield_table(
     counted : CountedProcess
         The process, n states.
     failure, success : ndarray of bool, shape (n,)
-        States that count as failure, and as success; both end the way.
+        States that count as failure, and as success; both end an execution.
     minimum_success : float
         Probability of success to reach, 0 to 1.
     horizon : int, optional

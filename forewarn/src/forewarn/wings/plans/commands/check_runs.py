@@ -37,8 +37,8 @@ not, and the share of executions that do. An execution that ends stays in its la
 
 EPILOG = """\
 With -c, recordings are executions, and bounds are in seconds, or in steps if the clock is steps.
-Without it, plans and logs of agents are; names in formulas are statements about objects in
-quotes, or rules of the file -r that say nothing of time.
+Without -c, plans and logs of agents are executions; names in formulas are statements about objects
+in quotes, or rules of the file -r without temporal operators.
 
 exit codes: 0 every formula holds, 1 one does not, 2 wrong usage or input.
 
