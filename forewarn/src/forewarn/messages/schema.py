@@ -3,9 +3,9 @@
 Also where parts lie in the serialized form (XCDR version 1, as all rmw write it), and the kinds of
 values that expressions find in them. A primitive is aligned to its size, counted from the first
 byte after the encapsulation header. So the extent of a part without text or sequences depends only
-on where it begins modulo eight; it is described by eight numbers and skipped in one step. A ``wstring``
-is a count of UTF-16 units of four bytes each, without a terminator; a ``wchar`` has two bytes;
-``byte`` and ``char`` are unsigned. An empty sequence is not followed by the alignment of its
+on where it begins modulo eight; it is described by eight numbers and skipped in one step. A
+``wstring`` is a count of UTF-16 units of four bytes each, without a terminator; a ``wchar`` has two
+bytes; ``byte`` and ``char`` are unsigned. An empty sequence is not followed by the alignment of its
 elements.
 """
 
