@@ -10,9 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_world import MONITOR, write_bag
 
+from forewarn.config.file import parse_spec
+from forewarn.config.yaml_text import parse_document
 from forewarn.errors import RecordingError
-from forewarn.recordings.parts import Part, divided, moment
+from forewarn.learning.pipeline import learn
+from forewarn.logic.specification import compile_spec
+from forewarn.recordings.parts import Part, divided, file_of, moment
 from forewarn.recordings.registry import find_recordings, open_recording
 from forewarn.recordings.writing import RecordingWriter
 
@@ -109,3 +114,27 @@ def test_static_transforms_from_before_stand_at_its_beginning(tmp_path: Path) ->
     packed = [struct.pack("<d", value) for value in (0, 2, 4, 5, 6, 7)]
     assert [data for _, _, data in found] == packed
     assert [time for time, _, _ in found] == [4, 4, 4, 5, 6, 7]
+
+
+def test_what_a_robot_published_reads_as_without_its_namespace(tmp_path: Path) -> None:
+    whole = write_bag(tmp_path / "fleet.mcap", 1, 10.0)
+    address = whole.with_name("fleet.mcap::namespace=world")
+    learned = []
+    for path, text in ((whole, MONITOR), (address, MONITOR.replace("/world/", ""))):
+        spec = parse_spec(parse_document(text))
+        learned.append(learn([path], spec, compile_spec(spec).abstraction).model)
+    assert learned[0].states == learned[1].states
+    assert (learned[0].counts != learned[1].counts).nnz == 0
+    with open_recording(whole) as all_of_it, open_recording(address) as robot:
+        assert [*robot.topics] == ["/odometry", "/distance"]
+        assert all_of_it.digest() != robot.digest()
+        renamed = [s._replace(topic=s.topic.removeprefix("/world")) for s in all_of_it.read()]
+        assert [*robot.read()] == renamed
+        assert {s.topic for s in robot.read(["/distance", "/none"])} == {"/distance"}
+    part = Part("2", "3").of(address)
+    assert file_of(part) == whole
+    with open_recording(part) as robot:
+        assert robot.duration == pytest.approx(1.0, abs=0.1)
+    with pytest.raises(RecordingError, match="namespace /hall") as caught:
+        open_recording(whole.with_name("fleet.mcap::namespace=hall"))
+    assert caught.value.accepted == "/world"

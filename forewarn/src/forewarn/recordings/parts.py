@@ -1,8 +1,11 @@
-"""Parts of a file that are recordings of their own: from one moment to another, or a run.
+"""Parts of a file that are recordings of their own: some time of it, one robot's topics, or a run.
 
 The address of a part is ``run.mcap::10..60``: the recording, and the moments between which its
 messages count, both included, as if the recorder had run only then. A moment is in seconds since
 the first message, or a time such as ``2026-03-01T10:15:00Z``; one of them may be left out.
+
+The address of what one robot published is ``run.mcap::namespace=robot1``: topics below ``/robot1``
+have their names without it, as the robot's own node would hear them by relative names.
 
 The address of a run within a trace is ``trace.jsonl::run=a17``: the file, the key of its lines, the
 value. Runs may be interleaved, as those of agents at work side by side are.
@@ -24,6 +27,7 @@ from forewarn.recordings.interface import Recording, Sample, WrappedRecording
 from forewarn.recordings.traces import JsonTrace
 
 MARK = "::"
+NAMESPACE = f"{MARK}namespace="
 STATIC = "tf_static"
 """Topics of transforms that a late recorder hears as well: their publishers keep them."""
 SECONDS = re.compile(r"\d{1,12}(\.\d*)?\Z")
@@ -85,8 +89,9 @@ def divided(path: Path) -> tuple[Path, Part] | None:
 
 def file_of(path: Path) -> Path:
     """Return the recording that a path is the address of a part of, or the path."""
-    found = divided(path)
-    return path if found is None else found[0]
+    while (found := divided(path) or namespaced(path)) is not None:
+        path = found[0]
+    return path
 
 
 class PartRecording(WrappedRecording):
@@ -123,6 +128,49 @@ class PartRecording(WrappedRecording):
         """Return the SHA-256 of the whole recording's digest and of the limits, in hex."""
         text = f"{self._whole.digest()} {self.start_ns} {self.end_ns}"
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def namespaced(path: Path) -> tuple[Path, str] | None:
+    """Return the recording and the namespace that a path addresses; None if it addresses none."""
+    name, mark, namespace = path.name.rpartition(NAMESPACE)
+    if not mark or not name or path.exists():
+        return None
+    return path.with_name(name), "/" + unquote(namespace).strip("/")
+
+
+class NamespaceRecording(WrappedRecording):
+    """What was published in a ROS namespace, by names without it; see `Recording`.
+
+    Topics outside of it keep their names, but for those that one inside takes. `count` is that of
+    the whole recording.
+    """
+
+    def __init__(self, path: Path, whole: Recording, namespace: str) -> None:
+        super().__init__(path, whole)
+        inside = [topic for topic in whole.topics if topic.startswith(f"{namespace}/")]
+        if not inside:
+            found = {topic[: topic.index("/", 1)] for topic in whole.topics if "/" in topic[1:]}
+            raise RecordingError(
+                f"no topic is in the namespace {namespace}",
+                file=path,
+                accepted=", ".join(sorted(found)) or "a recording with topics in a namespace",
+            )
+        self.kind = f"{whole.kind}, topics of {namespace}"
+        self._namespace = namespace
+        self._named = {topic.removeprefix(namespace): topic for topic in inside}
+        self._named = {topic: topic for topic in whole.topics if topic not in inside} | self._named
+        self.topics = {name: whole.topics[topic] for name, topic in self._named.items()}
+
+    def read(self, topics: Collection[str] | None = None) -> Iterator[Sample]:
+        """Yield the samples of these topics, with the names that they have here."""
+        wanted = self._named if topics is None else [t for t in topics if t in self._named]
+        names = {self._named[name]: name for name in wanted}
+        for sample in self._whole.read(names.keys()):
+            yield sample._replace(topic=names[sample.topic])
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the whole recording's digest and of the namespace, in hex."""
+        return hashlib.sha256(f"{self._whole.digest()} {self._namespace}".encode()).hexdigest()
 
 
 def _time_ns(text: str, start_ns: int) -> int:

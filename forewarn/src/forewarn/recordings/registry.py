@@ -25,7 +25,15 @@ from forewarn.recordings import frames, rosbag1, rosbag2, tables, traces
 from forewarn.recordings.bag import BagRecording
 from forewarn.recordings.interface import Recording
 from forewarn.recordings.mcap_records import MAGIC as MCAP_MAGIC
-from forewarn.recordings.parts import Part, PartRecording, divided, find_runs, open_run
+from forewarn.recordings.parts import (
+    NamespaceRecording,
+    Part,
+    PartRecording,
+    divided,
+    find_runs,
+    namespaced,
+    open_run,
+)
 from forewarn.recordings.staging import StagedRecording
 from forewarn.recordings.traces import BOM, JsonTrace
 from forewarn.recordings.trajectories.recording import (
@@ -161,6 +169,9 @@ def open_recording(path: Path | str) -> Recording:
         if (found := divided(path)) is not None:
             whole, part = found
             return PartRecording(path, open_recording(whole), part)
+        if (of_robot := namespaced(path)) is not None:
+            whole, namespace = of_robot
+            return NamespaceRecording(path, open_recording(whole), namespace)
         if isinstance(path, TrajectoryPath):
             return TrajectoryRecording(path)
         if (run := open_run(path, _open_lines)) is not None:
