@@ -125,6 +125,9 @@ def test_what_a_robot_published_reads_as_without_its_namespace(tmp_path: Path) -
         learned.append(learn([path], spec, compile_spec(spec).abstraction).model)
     assert learned[0].states == learned[1].states
     assert (learned[0].counts != learned[1].counts).nnz == 0
+    with pytest.raises(RecordingError, match="not in the recording") as caught:
+        learn([whole], spec, compile_spec(spec).abstraction)
+    assert caught.value.accepted.endswith(f"; or {address}")
     with open_recording(whole) as all_of_it, open_recording(address) as robot:
         assert [*robot.topics] == ["/odometry", "/distance"]
         assert all_of_it.digest() != robot.digest()

@@ -12,6 +12,7 @@ from forewarn.messages.definitions import MessageType
 from forewarn.models.counts import Provenance
 from forewarn.recordings.by_name import samples_of
 from forewarn.recordings.interface import Recording
+from forewarn.recordings.parts import NAMESPACE
 from forewarn.signals.clock import Clock
 from forewarn.signals.snapshots import Snapshot, singly
 from forewarn.states.abstraction import Abstraction, Past, Seen
@@ -50,10 +51,12 @@ def wanted_types(
             continue
         if info is None:
             listed = ", ".join(sorted(recording.topics)) or "none"
+            robots = [t.removesuffix(topic) for t in recording.topics if t.endswith(topic)]
+            of_robots = (f"{recording.path}{NAMESPACE}{robot[1:]}" for robot in robots if robot)
             raise RecordingError(
                 f"the topic {topic} is not in the recording",
                 file=recording.path,
-                accepted=f"one of its topics: {listed}",
+                accepted="; or ".join((f"one of its topics: {listed}", *of_robots)),
             )
         if info.msgtype != wanted:
             raise RecordingError(
