@@ -140,7 +140,7 @@ def prompt_fast_dds(surroundings: None, request: pytest.FixtureRequest) -> None:
     if live and importlib.util.find_spec("rclpy") is not None:
         from live_ros import Probe, free_domain
 
-        from monitor_node.acknowledgement import prompt_acknowledgements
+        from monitor_node.lockstep import prompt_acknowledgements
 
         with prompt_acknowledgements(), free_domain() as domain:
             Probe(domain).close()

@@ -16,9 +16,8 @@ from switchboard import known
 from apollo_bridge.commander import Commander
 from apollo_bridge.commands import PAD, PLANNING, Way
 from apollo_bridge.layouts import own_class
-from apollo_bridge.left_in_force import Memory
 from apollo_bridge.node import NAMES
-from apollo_bridge.relay import Relay
+from apollo_bridge.relay import Memory, Relay
 from forewarn.config.actuators import AutowareSpec, Nav2Spec, TwistSpec
 from forewarn.monitoring.intervention import Intervention
 from forewarn_ros.messages import from_time

@@ -18,7 +18,7 @@ from live_ros import Probe, Stepper
 from rclpy.duration import Duration
 from small_world import DISTANCE, ODOMETRY, serialized
 
-from monitor_node.acknowledgement import prompt_acknowledgements
+from monitor_node.lockstep import prompt_acknowledgements
 
 WORLD = {"speed": ODOMETRY, "distance": DISTANCE}
 

@@ -12,7 +12,7 @@ from live_ros import Probe, Process, monitor_parameters
 from small_world import MONITOR
 
 from forewarn.config.actuators import ActuatorsSpec
-from monitor_node.actuators.dead_man import unwatched
+from monitor_node.actuators.loading import unwatched
 
 pytestmark = pytest.mark.ros
 GATE = {"input": "/raw", "output": "/cmd", "max_speed": 1, "max_turn": 1}

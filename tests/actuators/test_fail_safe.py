@@ -10,10 +10,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from extent import WHOLE
 from forewarn_msgs.msg import RiskArray
 from live_process import starving
 from live_ros import Probe, Process, environment, monitor_parameters
@@ -114,8 +116,14 @@ console.{executable}()
 """
 
 
-@pytest.mark.parametrize("imported", [True, False], ids=["running", "importing"])
-@pytest.mark.parametrize("executable", ["monitor_node", "twist_gate_node", "bag_player_node"])
+MOMENTS = [
+    ("monitor_node", True),
+    ("twist_gate_node", False),
+    *product(("monitor_node", "twist_gate_node", "bag_player_node"), (True, False)),
+]
+
+
+@pytest.mark.parametrize(("executable", "imported"), MOMENTS[2:] if WHOLE else MOMENTS[:2])
 def test_interrupted_at_any_moment_it_ends_in_silence(
     world: Path, tmp_path: Path, domain: int, executable: str, imported: bool
 ) -> None:

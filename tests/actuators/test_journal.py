@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 from acting import ESCALATING, alert, calm, config
-from forewarn_msgs.msg import Anomaly, Risk, RiskArray
-from forewarn_msgs.srv import Acknowledge, Mute
+from forewarn_msgs.msg import Anomaly, RiskArray
+from forewarn_msgs.srv import Acknowledge
 from life import WORLD, measured, unsigned
 from live_ros import KEPT, Probe, Process, Stepper, environment, monitor_parameters, of
 from planners import Planner
@@ -127,35 +127,6 @@ def test_an_obligation_is_still_pending_after_a_kill(
     assert not [text for tick in replayed for text in tick.differences()]
 
 
-def test_a_breach_counts_once_though_the_monitor_is_killed_before_it_has_cleared(
-    begin: Callable[..., Process], tmp_path: Path, probe: Probe
-) -> None:
-    file, journal = tmp_path / "monitor.yaml", str(tmp_path / "journal")
-    # An alert takes longer than this breach: nothing else is pending.
-    apart = (
-        "properties:\n"
-        "  apart: {formula: always(not close), horizon: 0.5, enter: 9, out_of_model: ignore}"
-    )
-    file.write_text(MONITOR[: MONITOR.index("properties:")] + apart)
-    process = begin(journal=journal, config=str(file))
-    stepper = Stepper(probe)
-    stepper.begin()
-    stepper.steps(3, speed=3.0, distance=30.0)
-    assert of(stepper.step(speed=3.0, distance=5.0), "apart").violations == 1
-    last = of(stepper.step(speed=3.0, distance=30.0), "apart")
-    assert last.level == Risk.LEVEL_NONE and last.details.automaton_state_names == ["idle"]
-    kill(process)
-    begin(journal=journal, config=str(file))
-    later = Probe(probe.domain)
-    again = Stepper(later)
-    again.begin(stepper.tick + 3)
-    again.step(speed=3.0, distance=30.0)
-    assert of(again.step(speed=3.0, distance=5.0), "apart").violations == 1
-    again.steps(11, speed=3.0, distance=30.0)
-    assert of(again.step(speed=3.0, distance=5.0), "apart").violations == 2
-    later.close()
-
-
 @pytest.fixture(scope="module")
 def watching(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return the parameters of a node that watches runs for anomalies, tick by tick."""
@@ -225,17 +196,6 @@ def test_a_damaged_journal_is_reported_until_the_service_acknowledges_it(
     probe.wait_for_status("journal", "OK")
     assert told.items() <= probe.wait(lambda: probe.events[-1], "the event").items()
     assert not probe.call(Acknowledge, "acknowledge").success
-
-
-def test_what_is_no_journal_is_not_written_over(
-    start: Callable[..., Process], tmp_path: Path, probe: Probe
-) -> None:
-    path = tmp_path / "precious.txt"
-    path.write_text("somebody else's")
-    start(journal=str(path))
-    probe.wait_for_status("node", "ERROR", "is no journal of ours, and is not written over")
-    assert probe.state == "inactive"
-    assert path.read_text() == "somebody else's"
 
 
 def uninterrupted(world: Path, first: int) -> Iterator[tuple[int, str]]:
@@ -308,20 +268,6 @@ def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_been(
     assert published
 
 
-def test_without_a_journal_it_is_forgotten(begin: Callable[..., Process], domain: int) -> None:
-    for first in (17_000_000_000, 17_000_000_005):
-        probe = Probe(domain)
-        process = begin()
-        stepper = Stepper(probe, start=first)
-        stepper.begin()
-        after = of(stepper.step(speed=3.0, distance=30.0), "brake")
-        assert after.details.automaton_state_names == ["idle"]
-        stepper.step(speed=3.0, distance=5.0)
-        kill(process)
-        assert not [event for event in probe.events if event["event"] == "recall"]
-        probe.close()
-
-
 @contextmanager
 def life(
     begin: Callable[..., Process], domain: int, tick: int, **given: Any
@@ -368,71 +314,6 @@ def test_a_limit_that_a_killed_monitor_left_is_taken_back(
             planner.wait("in force", lambda m: m["sender"] == "")
             request = planner.wait("request")
             assert request["strategy"] == 1
-            assert process.stop() == 0
-
-
-def test_who_is_deactivated_before_its_first_tick_leaves_nothing_to_take_back(
-    begin: Callable[..., Process],
-    tmp_path: Path,
-    probe: Probe,
-    installed: dict[str, str],
-) -> None:
-    given, of_it = {"journal": str(tmp_path / "journal"), "mode": "act"}, "actuator autoware"
-    given["config"] = config(tmp_path, "{autoware: {}}", ESCALATING)
-    with Planner("autoware", probe, installed) as planner:
-        process = begin(**given)
-        stepper = limited(planner, probe)
-        assert probe.call(Mute, "mute", properties=["no_collision"], duration=900.0).success
-        stepper.step(speed=3.0, distance=5.0)
-        kill(process)
-        process, idle = begin(**given), Probe(probe.domain)
-        idle.wait(lambda: idle.state == "active")
-        assert idle.change("deactivate")
-        planner.wait("in force", lambda m: m["sender"] == "")
-        planner.wait("request")
-        kept = "manoeuvre kept"  # until Autoware has confirmed its end
-        idle.wait(lambda: idle.text(of_it) and idle.values(of_it)[kept] == "False")
-        assert idle.change("cleanup")
-        idle.close()
-        assert process.stop() == 0
-        assert planner.count("clear") == planner.count("request") == 1
-        with life(begin, probe.domain, stepper.tick + 20, **given) as (process, later, again):
-            first = again.step(speed=3.0, distance=30.0)
-            assert of(first, "no_collision").muted and not of(first, "brake").level
-            later.wait_for_status("journal", "OK", "recalled: counts and mutes")
-            assert not later.interventions[-1].active
-            again.steps(3, speed=3.0, distance=30.0)
-            assert planner.count("clear") == planner.count("request") == 1
-            assert process.stop() == 0
-
-
-def test_a_limit_outlasts_a_life_that_only_observes_and_is_taken_back_by_the_next(
-    begin: Callable[..., Process],
-    tmp_path: Path,
-    probe: Probe,
-    installed: dict[str, str],
-) -> None:
-    journal = tmp_path / "journal"
-    given = {"journal": str(journal), "config": config(tmp_path, "{autoware: {}}", ESCALATING)}
-    with Planner("autoware", probe, installed) as planner:
-        process = begin(**given, mode="act")
-        stepper = limited(planner, probe)
-        probe.wait(lambda: json.loads(journal.read_text())["body"]["owing"] == ["autoware"])
-        kill(process)
-        given["mode"], tick = "observe", stepper.tick + 20
-        with life(begin, probe.domain, tick, **given) as (process, between, watching):
-            between.wait_for_status("journal", "ERROR", "stay in force until you take it back")
-            alert(watching, 2)
-            kill(process)
-        assert not planner.of("clear")
-        given["mode"], tick = "act", watching.tick + 20
-        with life(begin, probe.domain, tick, **given) as (process, later, again):
-            calm(again)
-            planner.wait("clear")
-            planner.wait("in force", lambda m: m["sender"] == "")
-            planner.wait("request")
-            later.wait_for_status("journal", "OK")
-            assert "stay in force until you take it back" not in process.output
             assert process.stop() == 0
 
 

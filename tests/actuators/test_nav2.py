@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 
 import pytest
-from acting import ESCALATING, Live, alert, calm
+from acting import Live, alert, calm
 from live_ros import Probe
 from planners import Planner
 
@@ -41,41 +40,8 @@ def test_a_limit_then_a_cancelled_goal_and_the_way_back(live: Callable[..., Live
     planner.tell(goals=1)
     stepper.steps(5, speed=3.0, distance=30.0)
     assert planner.count("cancel") == asked, "a goal given afterwards is nobody's business"
-
-
-def test_a_goal_that_is_sent_during_a_stop_is_cancelled_too(live: Callable[..., Live]) -> None:
-    probe, stepper, planner = live(NAV2, goals=1)
     alert(stepper, 3)
-    probe.wait_for_status("actuator nav2", "OK", "COMFORTABLE_STOP by cancel: taken up")
-    known = planner.count("cancel")
-    planner.tell(goals=1)
-    probe.wait(lambda: planner.count("cancel") > known, "another cancellation")
-    probe.wait_for_status("actuator nav2", "OK", "COMFORTABLE_STOP by cancel: taken up")
-
-
-def test_a_cancellation_whose_answer_is_lost_is_made_again(
-    live: Callable[..., Live], interfaces: dict[str, str]
-) -> None:
-    probe, stepper, planner = live(NAV2, goals=1)
-    planner.process.send_signal(signal.SIGSTOP)
-    alert(stepper, 3)
-    probe.wait_for_status("actuator nav2", "ERROR", "not taken up for")
-    planner.process.kill()
-    planner.process.wait()
-    with Planner("nav2", probe, interfaces, goals=1) as later:
-        later.wait("cancel")
-        probe.wait_for_status("actuator nav2", "OK", "COMFORTABLE_STOP by cancel: taken up")
-
-
-def test_the_limit_is_repeated_and_never_left_behind(live: Callable[..., Live]) -> None:
-    probe, stepper, planner = live(NAV2)
-    alert(stepper, 2)
-    probe.wait(lambda: planner.count("speed") >= 3, "repetitions of the limit")
-    assert {m["speed_limit"] for m in planner.of("speed")} == {1.25}
-    assert probe.change("deactivate")
-    planner.wait("speed", lambda m: m["speed_limit"] == 0.0)
-    assert probe.change("cleanup")
-    assert planner.of("speed")[-1]["speed_limit"] == 0.0
+    probe.wait(lambda: planner.count("cancel") > asked, "its cancellation during a stop")
 
 
 def limit(probe: Probe, planner: Planner, speed: float, *, percentage: bool) -> None:
@@ -118,29 +84,6 @@ def test_somebody_who_takes_the_limit_off_is_overruled(live: Callable[..., Live]
     assert {m["speed_limit"] for m in planner.of("speed")[known + 1 :]} == {0.5}
     planner.tell(other={"percentage": False, "speed_limit": 2.0})
     probe.wait(lambda: planner.of("speed")[-1]["speed_limit"] == 1.25, "our limit again")
-
-
-@pytest.mark.parametrize(("theirs", "percentage"), [(0.5, False), (25.0, True)])
-def test_a_limit_raises_no_lower_one_that_was_there_before(
-    live: Callable[..., Live], theirs: float, percentage: bool
-) -> None:
-    probe, stepper, planner = live(NAV2.replace("{nav2: {", "{nav2: {max_speed: 2.0, "))
-    stepper.step(speed=3.0, distance=30.0)
-    probe.wait_for_status("actuator nav2", "OK")
-    limit(probe, planner, theirs, percentage=percentage)
-    alert(stepper, 2)
-    probe.wait_for_status("actuator nav2", "OK", "LIMIT_SPEED: 1.25 m/s: taken up")
-    told = {(m["percentage"], m["speed_limit"]) for m in planner.of("speed")}
-    assert told == {(percentage, theirs), (False, 0.5)}
-
-
-def test_to_stand_still_is_not_sent_as_no_limit(live: Callable[..., Live]) -> None:
-    text = ESCALATING.replace("speed_limit: 1.25", "speed_limit: 0.0")
-    probe, stepper, planner = live(NAV2, text, goals=1)
-    alert(stepper, 2)
-    planner.wait("cancel")
-    probe.wait_for_status("actuator nav2", "OK", "COMFORTABLE_STOP by cancel: taken up")
-    assert not planner.of("speed")
 
 
 def test_a_lock_is_told_at_every_tick_for_its_silence_locks(live: Callable[..., Live]) -> None:

@@ -79,29 +79,6 @@ def test_the_access_policy_is_what_the_bridge_does(
     assert "Traceback" not in bridge.interrupt()
 
 
-def test_a_clock_before_the_beginning_of_time_ends_nothing(world: Any, server: Any) -> None:
-    from live_ros import Probe
-    from rosgraph_msgs.msg import Clock
-
-    port = server.wait_for(lambda line: "port" in line)["port"]
-    bridge = world.bridge(transport="tcp", port=port, use_sim_time=True)
-    probe = Probe(world.domain)
-    publisher, message = probe.node.create_publisher(Clock, "/clock", 10), Clock()
-    message.clock.sec = -5
-
-    def told() -> bool:
-        publisher.publish(message)
-        return "/clock says -5 s and is ignored" in bridge.log.read_text()
-
-    try:
-        probe.wait(told, "a warning")
-        reports = probe.reports
-        probe.wait(lambda: probe.reports > reports + 3, "diagnostics")
-    finally:
-        probe.close()
-    assert "Traceback" not in bridge.interrupt()
-
-
 @pytest.mark.parametrize(
     ("kind", "number"),
     [
@@ -218,48 +195,6 @@ def test_a_layout_that_is_not_known_is_a_problem_of_its_channel(
     assert waiting.change("configure") and waiting.change("activate")
     assert "layout of apollo.canbus.Chasis is not known" in status(waiting, CHASSIS, ERROR)
     assert waiting.change("deactivate") and waiting.change("cleanup")
-
-
-@pytest.mark.parametrize("executor", ["events", "single"])
-def test_nodes_of_another_quality_are_told_and_end_no_bridge_that_is_taken_down(
-    world: Any, listener: Any, executor: str
-) -> None:
-    """What waits for the executor while the topics are destroyed must not end the process."""
-    from forewarn_msgs.msg import Intervention, Signals
-    from rclpy.lifecycle import TransitionCallbackReturn
-    from rclpy.parameter import Parameter
-    from rclpy.qos import DurabilityPolicy, QoSProfile
-
-    from apollo_bridge.node import BridgeNode
-    from forewarn_ros.lifecycle import make_executor
-
-    given = {"config": str(world.folder / "monitor.yaml"), "transport": "tcp", "port": 1}
-    overrides = [Parameter(name, value=value) for name, value in given.items()]
-    node = BridgeNode(context=listener.context, parameter_overrides=overrides)
-    served = make_executor(executor, node)
-    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    # Who listens as everybody does is not told of.
-    listener.node.create_subscription(Signals, "/monitor/input/signals", lambda _: None, 10)
-    for _ in range(3):
-        assert node.trigger_configure() == TransitionCallbackReturn.SUCCESS
-        assert node.trigger_activate() == TransitionCallbackReturn.SUCCESS
-        served.spin_once(timeout_sec=0)  # it knows the topics from here on
-        ends = (
-            listener.node.create_publisher(Intervention, "/monitor/output/intervention", 1),
-            listener.node.create_subscription(
-                Signals, "/monitor/input/signals", lambda _: None, latched
-            ),
-        )
-        told = listener.wait_for_any(lambda _: told_apart(node))
-        assert "/listener" in told and "Volatile publisher" in told
-        assert node.trigger_deactivate() == TransitionCallbackReturn.SUCCESS
-        assert node.trigger_cleanup() == TransitionCallbackReturn.SUCCESS
-        listener.node.destroy_publisher(ends[0])
-        listener.node.destroy_subscription(ends[1])
-        for _ in range(10):
-            served.spin_once(timeout_sec=0)
-    served.shutdown()
-    node.destroy_node()
 
 
 def told_apart(node: Any) -> str:

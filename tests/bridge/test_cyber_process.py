@@ -20,8 +20,7 @@ from apollo_bridge.cyber import CyberTransport
 from apollo_bridge.cyber_process import Frames, frame
 from apollo_bridge.derivation import Derivation
 from apollo_bridge.diagnosis import statuses
-from apollo_bridge.left_in_force import Memory
-from apollo_bridge.relay import Relay
+from apollo_bridge.relay import Memory, Relay
 from apollo_bridge.transport import Channels, Event, Lost, Topology
 from apollo_bridge.worker import Worker
 from forewarn.config.file import load_spec

@@ -14,8 +14,7 @@ from apollo_bridge.commands import WAYS
 from apollo_bridge.derivation import Derivation
 from apollo_bridge.diagnosis import statuses
 from apollo_bridge.layouts import own_class
-from apollo_bridge.left_in_force import Memory
-from apollo_bridge.relay import Relay
+from apollo_bridge.relay import Memory, Relay
 from apollo_bridge.tcp import TcpTransport
 from apollo_bridge.transport import Arrival, Offer
 from apollo_bridge.worker import Worker

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from apollo_bridge import cyber_record_reader as underlying
 from apollo_bridge.messages import Pool
 from apollo_bridge.records import CyberRecording
 from forewarn.errors import RecordingError
@@ -25,16 +27,6 @@ def cyber_record() -> Any:
     except Exception as error:  # what protobuf raises differs from version to version
         pytest.skip(f"cyber-record cannot be imported with this protobuf: {error}")
     return record
-
-
-@pytest.fixture(params=["with cyber-record", "without"], autouse=True)
-def by_index(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Let every test read by cyber-record and the index, and by our own walk."""
-    if request.param == "without":
-        monkeypatch.setattr(underlying, "load", lambda: None)
-    elif underlying.load() is None:
-        pytest.skip("cyber-record cannot be imported with this protobuf")
-    return request.param != "without"
 
 
 def speeds(recording: Any, channel: str) -> list[float]:
@@ -397,3 +389,21 @@ def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
         open_recording(path)
     with pytest.raises(RecordingError, match="does not exist"):
         open_recording(tmp_path / "absent.record")
+
+
+def test_records_are_read_with_protobuf_in_pure_python(tmp_path: Path, apollo: Any) -> None:
+    messages, path = apollo.drive(7), tmp_path / "x.record"
+    data = bytearray(apollo.record_bytes([messages[:4], messages[4:]]))
+    data[-3:] = b"\xff" * 3  # the index is damaged
+    path.write_bytes(data)
+    code = (
+        "from google.protobuf.internal import api_implementation; "
+        "from forewarn.recordings.registry import open_recording; "
+        f"found = open_recording({str(path)!r}); "
+        "print(api_implementation.Type(), sum(1 for _ in found.read()))"
+    )
+    environment = {**os.environ, "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+    )
+    assert done.stdout == "python 7\n", done.stderr

@@ -10,8 +10,7 @@ import pytest
 from apollo_bridge.commander import Commander
 from apollo_bridge.commands import WAYS
 from apollo_bridge.layouts import own_class
-from apollo_bridge.left_in_force import Memory
-from apollo_bridge.relay import Relay
+from apollo_bridge.relay import Memory, Relay
 from forewarn.errors import RecordingError
 from forewarn.monitoring.intervention import Intervention
 

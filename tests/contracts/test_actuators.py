@@ -13,15 +13,14 @@ from switchboard import installed, known
 from apollo_bridge.commander import Commander
 from apollo_bridge.commands import PAD, PLANNING, way_of, why_not
 from apollo_bridge.layouts import own_class
-from apollo_bridge.left_in_force import Memory
-from apollo_bridge.relay import Relay
+from apollo_bridge.relay import Memory, Relay
 from forewarn.config.actions import ACTIONS, NO_ACTION, Action
 from forewarn.config.actuators import ActuatorsSpec, AutowareSpec, Nav2Spec, TwistSpec
 from forewarn.monitoring.intervention import Intervention
 from forewarn_ros.status import Severity
 from monitor_node.actuators.autoware import Autoware
-from monitor_node.actuators.dead_man import unwatched
 from monitor_node.actuators.interface import Actuator
+from monitor_node.actuators.loading import unwatched
 from monitor_node.actuators.nav2 import Nav2
 from monitor_node.motion import Velocity
 from monitor_node.statements import Statement

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 from apollo_records import CHASSIS, POSE, Written, chassis, record_bytes
@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcap.writer import CompressionType, Writer
 
-from apollo_bridge import cyber_record_reader
 from apollo_bridge.layouts import own_class, own_pool
 from forewarn.recordings.interface import Recording, Sample
 from forewarn.recordings.registry import open_recording
@@ -256,17 +255,12 @@ class TestAgentsInOneList(TestAgents):
 
 
 class TestApollo(ReaderContract):
-    """A record of Cyber RT, read by cyber-record and the index."""
+    """A record of Cyber RT."""
 
     fields: ClassVar[dict[str, tuple[str, str]]] = {
         CHASSIS: ("apollo.canbus.Chassis", "speed_mps"),
         POSE: ("apollo.localization.LocalizationEstimate", "measurement_time"),
     }
-
-    @pytest.fixture(autouse=True)
-    def by_index(self) -> None:
-        if cyber_record_reader.load() is None:
-            pytest.skip("cyber-record cannot be imported with this protobuf")
 
     def write(self, folder: Path, rows: Sequence[Row]) -> Path:
         pose = own_class("apollo.localization.LocalizationEstimate")
@@ -282,11 +276,3 @@ class TestApollo(ReaderContract):
         chunks = [written[k : k + 20] for k in range(0, len(written), 20)]
         path.write_bytes(record_bytes(chunks))
         return path
-
-
-class TestApolloByOurOwnWalk(TestApollo):
-    """The same without cyber-record."""
-
-    @pytest.fixture(autouse=True)
-    def by_index(self, monkeypatch: pytest.MonkeyPatch) -> Any:
-        monkeypatch.setattr(cyber_record_reader, "load", lambda: None)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builtin_interfaces.msg import Time
 from live_ros import Probe, Process, Stepper
 from nav_msgs.msg import Odometry
 from rclpy.parameter import Parameter
@@ -82,16 +81,6 @@ def test_bytes_order_and_clock_at_any_rate(play: Play, probe: Probe) -> None:
 
 def test_a_recording_played_to_its_end_is_a_success(play: Play, probe: Probe) -> None:
     assert finished(probe, play(rate=1000.0)) == 0
-
-
-def test_a_clock_before_the_beginning_of_time_does_not_end_the_player(
-    play: Play, probe: Probe
-) -> None:
-    process = play(rate=0.01, use_sim_time=True)
-    Stepper(probe).say(Time(sec=-5), lambda: "/clock says -5 s and is ignored" in process.output)
-    known = probe.node.create_subscription(Odometry, ODOMETRY, lambda _: None, 10)
-    probe.wait(known.get_publisher_count, "a player that goes on")
-    assert process.stop() == 130
 
 
 def test_the_quality_of_the_recording_is_offered(play: Play, probe: Probe, tmp_path: Path) -> None:

@@ -127,11 +127,8 @@ def test_a_clock_that_stands_still_holds_the_ticks_and_nothing_else(
     assert not after.stale_signals
 
 
-@pytest.mark.parametrize("executor", ["single", "events"])
-def test_a_clock_before_the_beginning_of_time_ends_nothing(
-    start: Start, probe: Probe, executor: str
-) -> None:
-    process = start(use_sim_time=True, executor=executor)
+def test_a_clock_before_the_beginning_of_time_ends_nothing(start: Start, probe: Probe) -> None:
+    process = start(use_sim_time=True, executor="events")
     stepper = Stepper(probe)
     stepper.begin()
     before = stepper.step(speed=1.0, distance=20.0)

@@ -78,7 +78,7 @@ def reported(probe: Probe) -> int:
     return int(probe.values("timing")["overruns"])
 
 
-@pytest.fixture(params=["single", "events"])
+@pytest.fixture(params=["single", pytest.param("events", marks=pytest.mark.long)])
 def held(
     request: pytest.FixtureRequest, probe: Probe, world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Held]:
@@ -150,6 +150,7 @@ def test_a_model_just_below_the_limit_leaves_no_memory_behind_and_lets_ticks_go_
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("executor", ["single", "events"])
 def test_ticks_are_no_later_while_a_model_just_below_the_limit_is_loaded(
     big: Path, world: Path, start: Callable[..., Any], probe: Probe, executor: str, tmp_path: Path

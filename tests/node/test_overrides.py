@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import rclpy
+from extent import sampled
 from live_ros import Probe, Process, monitor_parameters
 from rclpy.context import Context
 from rclpy.node import Node
@@ -70,11 +71,7 @@ def test_whoever_cannot_begin_for_it_says_it_first(
 
 @pytest.mark.parametrize(
     ("executable", "given"),
-    [
-        ("main", {"journal_max_age": 60}),
-        ("twist_gate_node", {"open_for": "soon"}),
-        ("bag_player", {"rate": -1.0}),
-    ],
+    [("main", {"journal_max_age": 60}), ("bag_player", {"rate": -1.0})],
 )
 def test_a_value_that_is_refused_at_the_start_ends_it_in_one_line(
     executable: str, given: dict[str, Any], domain: int
@@ -116,13 +113,13 @@ def context() -> Iterator[Context]:
     rclpy.shutdown(context=found)
 
 
-@pytest.mark.parametrize("place", ["/monitor", "/x/monitor", "/x/y/monitor"])
+@pytest.mark.parametrize("place", ["/monitor", "/x/y/monitor"])
 def test_a_file_is_told_of_just_where_rcl_takes_nothing_from_it(
     place: str, context: Context, tmp_path: Path
 ) -> None:
     """The oracle is rcl itself, which reads one-level and nested names of 15 kinds."""
     file, taken = tmp_path / "p.yaml", list[bool]()
-    for keys in [*((name,) for name in NAMES), *product(NAMES, NAMES)]:
+    for keys in [*((name,) for name in NAMES), *sampled(list(product(NAMES, NAMES)))]:
         text = "{ros__parameters: {a: 1}}"
         for key in reversed(keys):
             text = f"{{'{key}': {text}}}"
@@ -136,7 +133,7 @@ def test_a_file_is_told_of_just_where_rcl_takes_nothing_from_it(
         taken.append("a" in node._parameter_overrides)
         node.destroy_node()
         assert bool(unaddressed(place, file)) != taken[-1], text
-    assert 10 < sum(taken) < len(taken) - 10
+    assert 5 < sum(taken) < len(taken) - 5
 
 
 def of_another(tmp_path: Path, node: str) -> tuple[list[str], str]:
@@ -154,8 +151,7 @@ def of_another(tmp_path: Path, node: str) -> tuple[list[str], str]:
 
 
 @pytest.mark.parametrize(
-    ("executable", "name"),
-    [("main", "monitor"), ("twist_gate_node", "twist_gate"), ("bag_player", "bag_player")],
+    ("executable", "name"), [("main", "monitor"), ("bag_player", "bag_player")]
 )
 def test_a_file_of_parameters_that_names_another_node_is_told_once(
     executable: str, name: str, tmp_path: Path, domain: int, probe: Probe

@@ -22,6 +22,7 @@ from forewarn.assessment.record_replay import replay_record
 from forewarn_ros.process import END, MAKING, SIGNALS, Interrupt
 
 pytestmark = pytest.mark.ros
+LONG = pytest.mark.long
 IMPATIENT = "from forewarn_ros import process\nprocess.END = process.LAST = 1.0\n"
 READY = 'print("ready", flush=True)'
 HANGS = f"""\
@@ -68,9 +69,9 @@ def assert_in_good_order(output: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "number"),
     [
-        pytest.param("ParameterEvent", signal.SIGTERM, id="made"),
+        pytest.param("ParameterEvent", signal.SIGTERM, id="made", marks=LONG),
         pytest.param("String", signal.SIGTERM, id="activated"),
-        pytest.param("RiskArray", signal.SIGTERM, id="running"),
+        pytest.param("RiskArray", signal.SIGTERM, id="running", marks=LONG),
         pytest.param("RiskArray", signal.SIGINT, id="interrupted"),
     ],
 )
@@ -99,9 +100,9 @@ def moments(kind: str, name: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
         ("kind", "number"),
         [
-            pytest.param("ParameterEvent", signal.SIGTERM, id="made"),
+            pytest.param("ParameterEvent", signal.SIGTERM, id="made", marks=LONG),
             pytest.param(kind, signal.SIGTERM, id=name),
-            pytest.param(kind, signal.SIGINT, id="interrupted"),
+            pytest.param(kind, signal.SIGINT, id="interrupted", marks=LONG),
         ],
     )
 
@@ -123,7 +124,7 @@ def test_a_player(world: Path, domain: int, kind: str, number: signal.Signals) -
     assert_in_good_order(output)
 
 
-@pytest.mark.parametrize("executable", ["main", "twist_gate_node", "bag_player"])
+@pytest.mark.parametrize("executable", ["main", "bag_player"])
 def test_before_anything_is_imported(
     world: Path, tmp_path: Path, domain: int, executable: str
 ) -> None:

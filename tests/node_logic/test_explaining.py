@@ -12,8 +12,8 @@ from forewarn.config.file import load_spec
 from forewarn.logic.specification import compile_spec
 from forewarn.messages.definitions import installed_message_type
 from forewarn.monitoring.live_session import LiveSession
+from monitor_node.composing import ages_at, seen_at
 from monitor_node.explaining import explain
-from monitor_node.tick_inputs import ages_at, seen_at
 
 START_NS = 1_700_000_000 * 10**9
 

@@ -78,13 +78,7 @@ JITTER = 1.0
 
 
 class Sorter:
-    """Drops what is older than what was there already, and counts.
-
-    Parameters
-    ----------
-    read : callable
-        Gives the stamp of a serialized message.
-    """
+    """Drops what is older than what was there already, and counts."""
 
     def __init__(self, read: Callable[[bytes], Stamp]) -> None:
         self._read = read

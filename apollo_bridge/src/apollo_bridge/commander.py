@@ -46,14 +46,8 @@ class Command(NamedTuple):
 
     Attributes
     ----------
-    name : str
-        For people.
-    target : str
-        Channel or service.
     data : bytes or None
         The serialized message; None if there is none to write now, for the reason in `remark`.
-    remark : str
-        A warning for the user.
     """
 
     name: str
@@ -68,8 +62,6 @@ class Latch:
 
     Attributes
     ----------
-    current : Any
-        What is in force; None for nothing.
     repeat_ns : int
         Nanoseconds after which what is in force is written again.
     ends_again : int
@@ -216,17 +208,7 @@ def _fill(header: Any, number: int, now_ns: int) -> None:
 
 
 class Commander:
-    """Turns the interventions that hold into commands.
-
-    Parameters
-    ----------
-    way : Way
-        How stops reach planning.
-    limits : bool
-        Whether speed limits are ever asked for.
-    repeat_ns : int
-        Nanoseconds after which a command in force is written again.
-    """
+    """Turns the interventions that hold into commands."""
 
     def __init__(self, way: Way, *, limits: bool = False, repeat_ns: int = REPEAT_NS) -> None:
         self.way = way
@@ -234,19 +216,7 @@ class Commander:
         self.limits = Limits(repeat_ns) if limits else None
 
     def update(self, action: str, active: bool, speed_limit: float, now_ns: int) -> list[Command]:
-        """Return the commands to write for the intervention that holds now, stops first.
-
-        Parameters
-        ----------
-        action : str
-            Name of the constant of forewarn_msgs/msg/Intervention; another text is not understood.
-        active : bool
-            Whether the planner is asked to do it.
-        speed_limit : float
-            m/s, for LIMIT_SPEED.
-        now_ns : int
-            Time on the system's clock.
-        """
+        """Return the commands to write for the intervention that holds now, stops first."""
         stop = STOPPING.get(action) if active else None
         limit: float | None = None
         if active and (action not in ACTIONS or action == NO_ACTION):

@@ -40,10 +40,6 @@ class Way(NamedTuple):
 
     Attributes
     ----------
-    target, message : str
-        Channel or service, and the type that is written to it.
-    numbers : mapping of str to int
-        The actions.
     resume : str
         The action that ends the others.
     service : bool
@@ -64,13 +60,7 @@ WAYS = {
 
 
 def way_of(version: int, way: str, transport: str = "cyber") -> Way:
-    """Return how stops go to a version of Apollo.
-
-    Raises
-    ------
-    ConfigError
-        If the version is not known, or it or the transport does not have this way.
-    """
+    """Return how stops go to a version of Apollo."""
     if version not in VERSIONS:
         raise ConfigError(
             f"{version} is no version of Apollo that is known",
@@ -107,13 +97,7 @@ def why_not(action: str, version: int) -> str:
 
 
 def check(spec: MonitorSpec, version: int) -> list[str]:
-    """Return what about the interventions of a monitor file is worth a warning.
-
-    Raises
-    ------
-    ConfigErrors
-        If a property asks for what no command of this version does.
-    """
+    """Return what about the interventions of a monitor file is worth a warning."""
     errors: list[InputError] = []
     notes = []
     for name, section in spec.properties.items():

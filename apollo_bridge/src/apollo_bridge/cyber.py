@@ -42,8 +42,6 @@ class CyberTransport:
 
     Parameters
     ----------
-    node : str
-        Name of the node in Cyber RT.
     python : str
         Interpreter that has Cyber's package; by default the one that runs this.
     """

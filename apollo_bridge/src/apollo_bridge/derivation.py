@@ -35,16 +35,6 @@ class Derivation:
     """Computes what a bridge sends for one monitor file.
 
     Values are computed by the same code as when learning from records, on a grid of 1 ms.
-
-    Parameters
-    ----------
-    spec : MonitorSpec
-        The monitor file.
-
-    Raises
-    ------
-    InputError
-        If the file is wrong, or its channels have no signal that the node needs.
     """
 
     def __init__(self, spec: MonitorSpec) -> None:

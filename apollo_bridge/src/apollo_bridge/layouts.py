@@ -37,13 +37,7 @@ def own_files(name: str) -> list[bytes]:
 
 
 def own_type(name: str, schema: bytes = b"") -> ForeignType | None:
-    """Return the type of a message that the layouts, or a schema, describe; None for others.
-
-    Raises
-    ------
-    SchemaError
-        If the schema is damaged.
-    """
+    """Return the type of a message that the layouts, or a schema, describe; None for others."""
     if schema:
         return Pool(described(schema)).message_type(name)
     try:

@@ -32,13 +32,7 @@ SIGNS = {"signal": "signal", "stop_sign": "stop_sign", "yield_sign": "yield"}
 
 
 def load_map(path: Path) -> Layers:
-    """Read a binary map.
-
-    Raises
-    ------
-    MapError
-        If the file is no map, or a shape of it is none.
-    """
+    """Read a binary map."""
     try:
         message = own_class("apollo.hdmap.Map").FromString(path.read_bytes())
     except DAMAGE as error:

@@ -62,11 +62,6 @@ class Pool:
     ----------
     files : iterable of FileDescriptorProto
         In any order; dependencies must be among them.
-
-    Raises
-    ------
-    SchemaError
-        If a dependency is missing or a file contradicts another.
     """
 
     def __init__(self, files: Iterable[descriptor_pb2.FileDescriptorProto]) -> None:

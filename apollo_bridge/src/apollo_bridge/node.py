@@ -19,9 +19,8 @@ from apollo_bridge.commander import Commander
 from apollo_bridge.cyber import CyberTransport
 from apollo_bridge.derivation import Derivation, SentSignal
 from apollo_bridge.diagnosis import statuses
-from apollo_bridge.left_in_force import Memory
 from apollo_bridge.records import layouts_in
-from apollo_bridge.relay import Relay
+from apollo_bridge.relay import Memory, Relay
 from apollo_bridge.tcp import TcpTransport
 from apollo_bridge.transport import Channels, Transport
 from apollo_bridge.worker import Worker

@@ -28,20 +28,7 @@ _SEGMENT = re.compile(r"(?P<base>.+\.record)\.(?P<number>\d+)\Z")
 
 
 class CyberRecording(Recording):
-    """The segments of a recording; see `forewarn.recordings.Recording` for the members.
-
-    Parameters
-    ----------
-    path : Path
-        What the user named.
-    files : sequence of Path
-        Its segments.
-
-    Raises
-    ------
-    RecordingError
-        If no segment can be read at all.
-    """
+    """The segments of a recording; see `forewarn.recordings.Recording` for the members."""
 
     kind = "Apollo record"
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 from apollo_bridge.commander import Command, Commander
-from apollo_bridge.left_in_force import Memory
 from forewarn.config.actions import ACTIONS, SEVERITY
+from forewarn.errors import RecordingError
+from forewarn.files.journal import JournalFile
 from forewarn.monitoring.intervention import Intervention
 
 SETTLING_NS = 5_000_000_000
 """For so long after connecting, readers of Apollo may not have found the bridge's writers yet."""
 ENDS_WHILE_SETTLING = 3
 MOST_SESSIONS = 8
+FORMAT = 1
 OLD = "the command stays in force: the monitor's verdicts are too old to end it"
 TWO = (
     "several monitors speak: the strongest of what they ask for is in force until one of them is "
@@ -60,14 +63,51 @@ class Wishes:
         return len(self._by_session)
 
 
-class Log(Protocol):
-    """What the relay wants of a ROS logger."""
+class Memory:
+    """A small file that tells the next life of the bridge what it left in force in Apollo.
 
-    def info(self, text: str) -> object:
-        """Tell."""
+    Apollo holds a STOP until another command comes. If the intervention ends while no bridge runs,
+    the next bridge has to know that it was a bridge who had asked for it.
 
-    def warning(self, text: str, *, throttle_duration_sec: float = 0.0) -> object:
-        """Warn."""
+    Attributes
+    ----------
+    lost : str
+        What a damaged file has lost; empty if none has.
+    left : mapping
+        What a former life left in force, by channel or service.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.lost = ""
+        self.left: Mapping[str, Any] = {}
+        self._failed = ""
+        self._file = None if path is None else JournalFile(path, "apollo bridge", FORMAT)
+        self._written: dict[str, Any] | None = None
+        if self._file is not None:
+            found, damage = self._file.read(lambda body: dict(body["in_force"]))
+            self.left = found or {}
+            if damage:
+                self.lost = (
+                    f"{damage}: a command of the former bridge may still be in force in Apollo. "
+                    "Look at the vehicle, end the command, then configure the bridge again"
+                )
+
+    @property
+    def problem(self) -> str:
+        """What was lost, and why it cannot be written."""
+        return "; ".join(remark for remark in (self.lost, self._failed) if remark)
+
+    def write(self, in_force: Mapping[str, Any]) -> None:
+        """Keep what is in force now; the file is replaced as a whole."""
+        if self._file is None or in_force == self._written:
+            return
+        try:
+            self._file.write({"in_force": dict(in_force)})
+        except RecordingError as error:
+            self._failed = str(error)
+            return
+        self._failed, self._written = "", dict(in_force)
 
 
 class Relay:
@@ -79,17 +119,11 @@ class Relay:
 
     Parameters
     ----------
-    commander : Commander
-        Makes the commands.
-    memory : Memory
-        What former bridges left in force, and what this one leaves to later ones.
     may_act : bool
         Whether the monitor file allows interventions at all.
-    log : Log
-        For people.
     """
 
-    def __init__(self, commander: Commander, memory: Memory, may_act: bool, log: Log) -> None:
+    def __init__(self, commander: Commander, memory: Memory, may_act: bool, log: Any) -> None:
         self.commander = commander
         self._memory = memory
         self._may_act = may_act

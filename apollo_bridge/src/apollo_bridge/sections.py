@@ -1,9 +1,8 @@
 """One .record file of Cyber RT: its sections, whatever state it is in.
 
-A whole file is read with the package cyber-record, by its index (`cyber_record_reader`). One whose
-index is missing or does not fit, because the recorder was killed or the file is damaged or cut, is
-walked from its beginning, section by section, and gives what it holds: where no section follows,
-the walk goes on with the next that is found.
+A file is walked from its beginning, section by section, and gives what it holds, also where its
+recorder was killed or it is damaged or cut: where no section follows, the walk goes on with the
+next that is found.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from apollo_bridge import cyber_record_reader as underlying
 from apollo_bridge.layouts import own_class
 from apollo_bridge.messages import DAMAGE, text
 from forewarn.errors import RecordingError, plural
@@ -75,19 +73,7 @@ def next_section(file: Any, start: int, end: int) -> int:
 
 
 class RecordFile:
-    """One file.
-
-    Attributes
-    ----------
-    channels : dict of str to ChannelInfo
-        In the order of the file.
-    counts : Counter
-        Messages on each channel.
-    start_ns, end_ns : int
-        Log times of the first and the last message.
-    warnings : list of str
-        What is wrong with the file.
-    """
+    """One file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -97,14 +83,9 @@ class RecordFile:
         self.warnings: list[str] = []
         self._segments: list[Segment] = []
         self._indexed: Counter[str] | None = None
-        self._reader = underlying.load()
         with path.open("rb") as file:
             self._complete = self._read_header(file)
-            found = None if self._reader is None else self._reader(file).contents()
-            if found is None:
-                self._walk(file)
-            else:
-                self._take(found)
+            self._walk(file)
         self._finish()
 
     @property
@@ -131,14 +112,6 @@ class RecordFile:
                 accepted="records as Cyber RT writes them, which are not",
             )
         return bool(header.is_complete)
-
-    def _take(self, found: underlying.Contents) -> None:
-        """Believe an index that fits the file."""
-        self._take_channels(found.channels)
-        self._segments = [
-            Segment(e.start_ns, e.end_ns, e.position + SECTION.size, e.size, frozenset())
-            for e in found.chunks
-        ]
 
     def _take_channels(self, channels: Iterable[Any]) -> None:
         """Take the channels of an index; they also make up for damaged declarations."""
@@ -266,11 +239,12 @@ class RecordFile:
                 self._warn(warning)
 
     def _load(self, file: Any, segment: Segment) -> list[Row]:
+        file.seek(segment.offset)
+        body = file.read(segment.length)
         try:
-            messages = self._messages(file, segment)
+            messages = own_class(f"{_PACKAGE}.ChunkBody").FromString(body).messages
         except DAMAGE:
-            file.seek(segment.offset)
-            messages = list(_salvage(file.read(segment.length), self.channels))
+            messages = list(_salvage(body, self.channels))
             if not segment.cut:
                 what = "its undamaged part is read"
                 self._warn(f"the chunk at byte {segment.offset} is damaged; {what}")
@@ -285,13 +259,6 @@ class RecordFile:
     def _warn(self, text: str) -> None:
         if text not in self.warnings:
             self.warnings.append(text)
-
-    def _messages(self, file: Any, segment: Segment) -> Any:
-        if self._reader is not None and not segment.cut:
-            return self._reader(file).read_chunk_body(segment.offset - SECTION.size).messages
-        file.seek(segment.offset)
-        body = file.read(segment.length)
-        return own_class(f"{_PACKAGE}.ChunkBody").FromString(body).messages
 
 
 def _salvage(body: bytes, channels: Iterable[str]) -> Iterator[Any]:

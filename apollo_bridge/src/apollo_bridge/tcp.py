@@ -59,13 +59,7 @@ class Publications:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[tuple[str, bytes]]:
-        """Take bytes and yield channel and message of each publication that is whole.
-
-        Raises
-        ------
-        ProtocolError
-            If the bytes are no publications.
-        """
+        """Take bytes and yield channel and message of each publication that is whole."""
         self._buffer += data
         while self._buffer:
             if self._buffer[0] != PUBLISH:
@@ -93,13 +87,7 @@ class Publications:
 
 
 class TcpTransport:
-    """A client of a cyber_bridge; connects again whenever the connection breaks.
-
-    Parameters
-    ----------
-    host, port : str, int
-        Where cyber_bridge listens.
-    """
+    """A client of a cyber_bridge; connects again whenever the connection breaks."""
 
     name = "cyber_bridge"
 

@@ -70,13 +70,7 @@ class Channels(NamedTuple):
 
 
 class Transport(Protocol):
-    """A connection to Apollo.
-
-    Attributes
-    ----------
-    name : str
-        For people.
-    """
+    """A connection to Apollo."""
 
     name: str
 

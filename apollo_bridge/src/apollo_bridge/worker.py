@@ -26,10 +26,6 @@ class Worker:
 
     Parameters
     ----------
-    transport : Transport
-        Opened already.
-    derivation : Derivation
-        What to compute.
     publish : callable
         Sends signals; called in this thread, with the time of the steady clock.
     max_rate : float

@@ -39,13 +39,7 @@ def qos_mismatches(
     publishers: Iterable[Publisher] = (),
     subscriptions: Iterable[Subscription] = (),
 ) -> Iterator[str]:
-    """Yield which other nodes exchange no messages with a node for their quality of service.
-
-    Parameters
-    ----------
-    node : Node
-        Sees the graph, and owns both.
-    """
+    """Yield which other nodes exchange no messages with a node for their quality of service."""
     senders, takers = node.get_publishers_info_by_topic, node.get_subscriptions_info_by_topic
     # The graph has the quality in force, of own topics too; their profiles may say "default".
     ends = [

@@ -22,15 +22,7 @@ BY_CLOCK = "qos_overrides./clock."
 
 
 def tell_ignored(node: Node, among: Callable[[str], bool] = lambda name: True) -> None:
-    """Warn of given parameters that a node has not declared, and say what is called alike.
-
-    Parameters
-    ----------
-    node : Node
-        It has declared all that it takes.
-    among : callable
-        Tells of a name whether it is looked at.
-    """
+    """Warn of given parameters that a node has not declared, and say what is called alike."""
     given: Any = getattr(node, "_parameter_overrides", {})  # rclpy has no other way to know
     known = sorted(node.get_parameters_by_prefix(""))
     ignored = [
@@ -50,15 +42,7 @@ def tell_unaddressed(node: Node) -> None:
 
 
 def unaddressed(own: str, file: Path) -> str:
-    """Say whose parameters a file has, if none of them are a node's; empty if some are.
-
-    Parameters
-    ----------
-    own : str
-        The fully qualified name of the node.
-    file : Path
-        The file of parameters.
-    """
+    """Say whose parameters a file has, if none of them are a node's; empty if some are."""
     try:
         documents = list(yaml.compose_all(file.read_bytes(), yaml.SafeLoader))
     except (OSError, yaml.YAMLError) as error:  # rcl has read it, with a parser of its own

@@ -41,11 +41,6 @@ class Interrupt:
     An exception out of a handler comes up anywhere, where C++ converts a message as another error
     and in a finaliser as a message on the screen. It is left to what takes long and knows no ROS
     (`raising`).
-
-    Attributes
-    ----------
-    signalled : bool
-        Whether a signal asked the process to end.
     """
 
     def __init__(self) -> None:

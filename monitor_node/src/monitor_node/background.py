@@ -37,8 +37,6 @@ class Recurring(Generic[Result]):
 
     Parameters
     ----------
-    name : str
-        Of its threads.
     period : int
         Ticks from the beginning of one to the next.
     """
@@ -79,15 +77,7 @@ def shapes(request: Intervention) -> bool:
 
 
 class BackgroundBounds:
-    """A thread that solves the tables again, with bounds.
-
-    Parameters
-    ----------
-    watch : LiveSession
-        The monitor without bounds.
-    model : CountModel
-        Its model.
-    """
+    """A thread that solves the tables again, with bounds."""
 
     def __init__(self, watch: LiveSession, model: CountModel) -> None:
         self._watch = watch
@@ -185,16 +175,8 @@ class BackgroundLearning:
 
     Parameters
     ----------
-    watch : LiveSession
-        The monitor.
-    model : CountModel
-        Counts to begin with.
-    save_to : Path or None
-        File for the model with all counts, written at the end.
     ready : callable
         Called in another thread with a model and its monitor; returns what puts them into force.
-    warn : callable
-        Logs a line.
     """
 
     def __init__(

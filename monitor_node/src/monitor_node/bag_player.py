@@ -23,10 +23,17 @@ from forewarn_ros.events import owner
 from forewarn_ros.messages import from_time, to_time
 from forewarn_ros.overrides import tell_ignored, tell_unaddressed
 from forewarn_ros.process import WAKE, Interrupt, middleware
-from monitor_node.acknowledgement import prompt_acknowledgements
 from monitor_node.conversions import Arrivals, ClockMessage, RiskArray, String
 from monitor_node.inputs import ARRIVALS
-from monitor_node.lockstep import Announced, LockStep, Pace, Rationale, Step, timeline
+from monitor_node.lockstep import (
+    Announced,
+    LockStep,
+    Pace,
+    Rationale,
+    Step,
+    prompt_acknowledgements,
+    timeline,
+)
 from monitor_node.log_throttle import Reminder
 from monitor_node.message_types import TypeNotInstalledError, message_class
 from monitor_node.outputs import KEPT_EVENTS
@@ -48,15 +55,7 @@ class PlayError(InputError):
 
 
 class BagPlayer(SimulatedTime):
-    """Plays one recording; see `parameters.PLAYER_PARAMETERS`.
-
-    Parameters
-    ----------
-    interrupt : Interrupt or None
-        What ends it before its time.
-    **arguments : Any
-        Of the node.
-    """
+    """Plays one recording; see `parameters.PLAYER_PARAMETERS`."""
 
     def __init__(self, interrupt: Interrupt | None = None, **arguments: Any) -> None:
         super().__init__("bag_player", **arguments)
@@ -92,8 +91,6 @@ class BagPlayer(SimulatedTime):
 
         Raises
         ------
-        ForewarnError
-            Saying why it cannot be played.
         KeyboardInterrupt
             If a signal asked it to stop.
         """

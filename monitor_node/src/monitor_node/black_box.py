@@ -32,10 +32,10 @@ from forewarn.wings.black_box.section import BlackBoxSpec
 from forewarn_ros.messages import to_time
 from forewarn_ros.status import Severity, Status
 from monitor_node import conversions
+from monitor_node.composing import Seen
 from monitor_node.incident_writer import IncidentWriter
 from monitor_node.inputs import Inputs
 from monitor_node.pacing import Pacer
-from monitor_node.tick_inputs import Seen
 
 Arrival = tuple[int, str, bytes]
 TEXT_TYPE = "std_msgs/msg/String"
@@ -64,16 +64,8 @@ class BlackBoxRecorder:
 
     Parameters
     ----------
-    spec : BlackBoxSpec
-        What the monitor file says.
-    names : Names
-        The node's topics.
     inputs, extra : Inputs
         Topics that the monitor reads, and those that only the black box wants.
-    writer : IncidentWriter
-        Writes the files.
-    clock : Clock
-        The monitor's.
     """
 
     def __init__(
@@ -252,13 +244,6 @@ def open_keeper(
     ----------
     extra : callable
         Makes the inputs of topics that nothing else reads.
-    files : mapping of str to bytes
-        Attachments of each file.
-
-    Raises
-    ------
-    RecordingError
-        If nothing can be written to its folder.
     """
     spec: BlackBoxSpec = watch.spec.black_box
     folder = IncidentFolder.of(spec, watch.spec.beside(spec.folder))

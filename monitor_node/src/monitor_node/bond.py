@@ -27,26 +27,12 @@ GOODBYE = 0.3
 
 
 def check_bond() -> None:
-    """Check that the messages of a bond are installed.
-
-    Raises
-    ------
-    TypeNotInstalledError
-        If the package bond is not.
-    """
+    """Check that the messages of a bond are installed."""
     interface_class(STATUS, where="parameter bond")
 
 
 class Bond:
-    """One side of a bond, alive from its making to `close`.
-
-    Parameters
-    ----------
-    node : LifecycleNode
-        The node; the bond has its name.
-    alive : callable
-        Tells whether ticks are evaluated.
-    """
+    """One side of a bond, alive from its making to `close`."""
 
     def __init__(self, node: LifecycleNode, alive: Callable[[], bool]) -> None:
         self._node, self._alive = node, alive

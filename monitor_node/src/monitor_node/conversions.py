@@ -75,13 +75,7 @@ ACTION_NAMES = {getattr(InterventionMessage, name): name for name in ACTIONS}
 
 
 class Signature:
-    """What signs the messages of one life of a monitor: session, mode and a number that rises.
-
-    Parameters
-    ----------
-    mode : str
-        ``observe`` or ``act``.
-    """
+    """What signs the messages of one life of a monitor: session, mode and a number that rises."""
 
     def __init__(self, mode: str) -> None:
         self.session = secrets.token_hex(8)

@@ -56,14 +56,8 @@ def node_status(state: str, problem: str, twins: int, advice: str = "") -> Statu
 
     Parameters
     ----------
-    state : str
-        Present state of the life cycle.
-    problem : str
-        Why the last transition failed; empty if it did not.
     twins : int
         Other nodes with this node's full name.
-    advice : str
-        What to do for it to become active.
     """
     values = {"state": state, "nodes of the same name": twins}
     errors = [problem] if problem else []
@@ -78,13 +72,7 @@ def node_status(state: str, problem: str, twins: int, advice: str = "") -> Statu
 
 
 def mode_status(file: str, parameter: str) -> Status:
-    """Report whether the monitor acts, and if only one of two places says so.
-
-    Parameters
-    ----------
-    file, parameter : str
-        ``observe`` or ``act``, as the monitor file and the node's parameter say.
-    """
+    """Report whether the monitor acts, and if only one of two places says so."""
     values = {"monitor file": file, "parameter": parameter}
     if file == parameter:
         return Status("mode", Severity.OK, file, values)
@@ -108,12 +96,8 @@ def statuses(
 
     Parameters
     ----------
-    runtime : Runtime
-        The active part.
     lasting : Lasting
         What former reports have seen; takes in what this one sees.
-    shared : collection of str
-        Topics that may have several publishers.
     clocks : tuple of str or None
         Nodes that publish the simulated time; None by the system's clock.
     failure : str

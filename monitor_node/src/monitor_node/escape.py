@@ -103,16 +103,8 @@ def charged(
 
     Parameters
     ----------
-    limits : Limits
-        Bounds.
-    account : Account
-        What the step before left.
-    output : Velocity
-        Its output.
     elapsed : float
         Seconds since then; infinite at the first step.
-    stopping : bool
-        A stop is in force now.
     """
     distance, time, free, stood, moving = account
     if elapsed < 0.0:
@@ -138,23 +130,7 @@ def let_out(
     elapsed: float,
     clear: Ways,
 ) -> Velocity:
-    """Return what passes of a command where some ways out are clear.
-
-    Parameters
-    ----------
-    limits : Limits
-        Bounds.
-    account : Account
-        As of this moment.
-    wanted : Velocity
-        What the planner commands.
-    before : Velocity
-        The output before.
-    elapsed : float
-        Seconds since then.
-    clear : Ways
-        The ways that are.
-    """
+    """Return what passes of a command where some ways out are clear."""
     motion = _component(limits.greatest, wanted)
     if not (clear.reverse if motion.x else clear.turn):
         return REST

@@ -53,18 +53,8 @@ def explain(
 
     Parameters
     ----------
-    monitor : Monitor
-        The monitor that gave the verdict.
-    verdict : Verdict
-        The last tick.
     ages : sequence of int or None
         How old all signals were then, in nanoseconds; None if none has come yet.
-    row : RiskRow
-        What was published of the property.
-    asked : str
-        The intervention that is asked for.
-    past : Past, optional
-        What the tick left, for learned scores.
     """
     observation = verdict.observation
     abstraction = monitor.abstraction

@@ -15,8 +15,6 @@ def output_status(
 
     Parameters
     ----------
-    topic : str
-        The output.
     publishers : sequence of str
         Full names of the nodes that publish it besides the gate.
     subscribers : sequence of str
@@ -62,14 +60,10 @@ def odometry_status(topic: str, silent: float, limit: float, strange: int) -> St
 
     Parameters
     ----------
-    topic : str
-        The odometry.
     silent : float
         Seconds since a speed was measured; infinite before the first.
     limit : float
         Seconds for which a measured speed counts.
-    strange : int
-        Messages so far whose speed was no number.
     """
     values = {"messages without a number": strange}
     if silent <= limit:

@@ -22,14 +22,8 @@ class IncidentWriter:
 
     Parameters
     ----------
-    folder : IncidentFolder
-        Where files go.
     most : int
         Bytes that may wait to be written; what comes beyond them is left out, and counted.
-    about : callable
-        Gives what each file says of the monitor.
-    files : mapping of str to bytes
-        Attachments of each file.
     say, warn : callable
         Log a line; called in the thread.
 
@@ -37,8 +31,6 @@ class IncidentWriter:
     ----------
     problem : str
         Why the newest incident could not be written; empty if it was.
-    newest : str
-        Name of the newest file.
     path : str
         What the file that was begun last will be called.
     """

@@ -33,8 +33,6 @@ class Taken(NamedTuple):
 
     Attributes
     ----------
-    topic, payload : str, bytes
-        Topic as in the monitor file, and the message.
     received_ns, taken_ns : int
         When the middleware had it and all that was sent before it, and when all that waited had
         been taken, by the system's clock. The second is earlier only if that clock was set back in
@@ -70,8 +68,6 @@ class Input:
         first publisher that is found.
     fixed : tuple of (bool or None)
         Reliability and durability that a parameter prescribes, None where they follow.
-    received : int
-        Messages so far.
     newest_ns : int
         When the newest of them was received, by the system's clock.
     """
@@ -130,24 +126,13 @@ class Inputs:
 
     Parameters
     ----------
-    node : Node
-        Where the subscriptions live.
     topics : mapping of str to str
         Message type of each topic; empty where the publishers say it.
-    depth : int
-        Messages that may wait on each topic between two ticks.
     whole : collection of str
         Topics of which every message counts. Where some may have been dropped, one that cannot be
         read stands in their place.
     fixed : callable
         Gives the prescribed reliability and durability of a topic, None where it follows.
-    player_times : bool
-        A player in lock-step reports when messages arrived.
-
-    Raises
-    ------
-    TypeNotInstalledError
-        If a message type has no Python class.
     """
 
     def __init__(

@@ -37,8 +37,6 @@ class Journal:
 
     Parameters
     ----------
-    path : Path
-        The file; its folder must exist.
     max_age : float
         Seconds after which obligations and alerts count no more.
     actuators : sequence of str
@@ -136,11 +134,6 @@ class Journal:
         """Go on where a former life ended; return its memory, None if there was none.
 
         Of one that is too old, or ahead of the clock, only alerts that asked for something go on.
-
-        Raises
-        ------
-        RecordingError
-            If the memory cannot be used; `checkpoint.recall` has the reasons.
         """
         left, self.left = self.left, None
         if left is None:

@@ -2,13 +2,22 @@
 
 A message has to be there before the tick is evaluated that is due after its arrival. When it
 arrived, to the nanosecond, the player tells beside it (forewarn_msgs/msg/Arrivals).
+
+A reliable Fast DDS writer asks its readers every 3 s whether they have everything, and
+`Publisher.wait_for_all_acked` waits for that: lock-step would take 3 s a tick. The period is no
+policy of ROS, only of Fast DDS's own profiles, which it reads when the first node is made
+(`prompt_acknowledgements`).
 """
 
 from __future__ import annotations
 
+import os
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain
+from pathlib import Path
 from typing import NamedTuple
 
 from forewarn.monitoring.session_events import (
@@ -34,15 +43,7 @@ from forewarn_ros.process import WAKE
 
 
 class Rationale(NamedTuple):
-    """What the monitor has announced.
-
-    Attributes
-    ----------
-    grid, settle_ns : Grid, int
-        When it evaluates its ticks.
-    inputs : frozenset of str
-        Names of its inputs on the graph.
-    """
+    """What the monitor has announced."""
 
     grid: Clock
     settle_ns: int
@@ -54,8 +55,6 @@ class Announced:
 
     Attributes
     ----------
-    grounds : Rationale or None
-        Its last message about how it was activated.
     started : int or None
         The tick at which it began, since `forget`.
     seen_ns : int
@@ -113,17 +112,7 @@ class Step(NamedTuple):
 
 
 class LockStep:
-    """The steps of one pass through a recording; the first one restarts the ticks.
-
-    Parameters
-    ----------
-    grid : Grid
-        Ticks of the monitor.
-    settle_ns : int
-        How much later than its tick it evaluates.
-    start_ns, end_ns : int
-        The span of the recording.
-    """
+    """The steps of one pass through a recording; the first one restarts the ticks."""
 
     def __init__(self, grid: Grid, settle_ns: int, start_ns: int, end_ns: int) -> None:
         self.grid = grid
@@ -161,10 +150,6 @@ def timeline(
 
     Parameters
     ----------
-    samples : iterable of Sample
-        In log-time order.
-    start_ns, end_ns : int
-        The span of the recording.
     step_ns : int
         Nanoseconds of the recording from one /clock to the next; 0: none is published.
     """
@@ -194,3 +179,58 @@ class Pace:
                 time.sleep(left)
             else:
                 serve(min(left - 1e-3, WAKE))
+
+
+VARIABLES = ("FASTDDS_DEFAULT_PROFILES_FILE", "FASTRTPS_DEFAULT_PROFILES_FILE")
+PERIOD_NS = 1_000_000
+_PROFILE = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<dds xmlns="{namespace}">
+  <profiles>
+    <{writer} profile_name="forewarn_lock_step" is_default_profile="true">
+      <times><{period}><sec>0</sec><nanosec>{nanoseconds}</nanosec></{period}></times>
+    </{writer}>
+  </profiles>
+</dds>
+"""
+
+
+@contextmanager
+def prompt_acknowledgements() -> Iterator[None]:
+    """Set the profile for nodes made within the block, unless the user has one already."""
+    if any(variable in os.environ for variable in VARIABLES):
+        yield
+        return
+    recent = _has_recent_fast_dds()
+    variable = VARIABLES[0 if recent else 1]
+    with tempfile.TemporaryDirectory(prefix="forewarn-") as folder:
+        file = Path(folder) / "fastdds.xml"
+        file.write_text(_profile(recent), encoding="utf-8")
+        os.environ[variable] = str(file)
+        try:
+            yield
+        finally:
+            del os.environ[variable]
+
+
+def _profile(recent: bool) -> str:
+    """Return the profile for Fast DDS 3 (Kilted) or 2 (Humble, Jazzy)."""
+    if recent:
+        return _PROFILE.format(
+            namespace="http://www.eprosima.com",
+            writer="data_writer",
+            period="heartbeat_period",
+            nanoseconds=PERIOD_NS,
+        )
+    return _PROFILE.format(
+        namespace="http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles",
+        writer="publisher",
+        period="heartbeatPeriod",
+        nanoseconds=PERIOD_NS,
+    )
+
+
+def _has_recent_fast_dds() -> bool:
+    """Tell by the name of the installed package, which changed with version 3."""
+    prefixes = os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)
+    return any((Path(prefix) / "share" / "fastdds").is_dir() for prefix in prefixes if prefix)

@@ -19,8 +19,6 @@ class Reminder:
 
     Parameters
     ----------
-    say : callable
-        Logs a line.
     patience : float
         Seconds for which it has to last before it is logged at all.
     """
@@ -49,8 +47,6 @@ class Reminders:
 
     Parameters
     ----------
-    say : callable
-        Logs a line.
     elsewhere : sequence of str
         Notes about its signals that have been logged already.
     """
@@ -74,16 +70,8 @@ class Reminders:
 
         Parameters
         ----------
-        now : float
-            Seconds of a clock that only goes on.
-        silent : sequence of str
-            Topics without a publisher.
         clocks : sequence of str or None
             Nodes that publish /clock; None by the system's clock.
-        notes : sequence of str
-            What has been noted about signals so far.
-        started : bool
-            A time has come already.
         """
         self._inputs.take(without_publishers(silent), now)
         self._clock.take(without_clock(clocks, started=started), now)
@@ -122,15 +110,7 @@ def without_publishers(names: Sequence[str]) -> str:
 
 
 def without_clock(publishers: Sequence[str] | None, *, started: bool) -> str:
-    """Return the line about simulated time that does not come; empty if it does.
-
-    Parameters
-    ----------
-    publishers : sequence of str or None
-        Nodes that publish /clock; None by the system's clock.
-    started : bool
-        A time has come already.
-    """
+    """Return the line about simulated time that does not come; empty if it does."""
     if publishers is None or (publishers and started):
         return ""
     if publishers:

@@ -15,13 +15,6 @@ class TypeNotInstalledError(InputError):
 def message_class(name: str, *, topic: str = "") -> Any:
     """Return the class of a message type such as ``nav_msgs/msg/Odometry``.
 
-    Parameters
-    ----------
-    name : str
-        Full name of the type.
-    topic : str
-        Where it is wanted, for the error.
-
     Raises
     ------
     TypeNotInstalledError
@@ -49,13 +42,6 @@ def message_class(name: str, *, topic: str = "") -> Any:
 
 def interface_class(name: str, *, where: str = "") -> Any:
     """Return the class of a type: ``std_srvs/srv/SetBool``, ``nav2_msgs/action/NavigateToPose``.
-
-    Parameters
-    ----------
-    name : str
-        Full name of the type.
-    where : str
-        What wants it, for the error.
 
     Raises
     ------

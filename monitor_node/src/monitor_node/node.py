@@ -101,7 +101,7 @@ class MonitorNode(ReportingNode):
             ),
             post_callback=self._clock_moved,
         )
-        self._policies = Policies(self, self, self._policy_changed)
+        self._policies = Policies(self, self._policy_changed)
 
     @property
     def subscriptions(self) -> Iterator[Subscription]:
@@ -162,7 +162,7 @@ class MonitorNode(ReportingNode):
         if spec.mode == "act":  # an observer has nothing that it could act with
             self._actuators = Actuators(self, spec.actuators, self._warn)
         self.watch = watch
-        self._commands = Services(self, self)
+        self._commands = Services(self)
         self._notes = (*watch.monitor.notes, *watch.feed.notes)
         for note in self._notes:
             self.get_logger().warning(note)

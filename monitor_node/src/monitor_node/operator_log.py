@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any
 
 from forewarn.config.actions import NO_ACTION
 from forewarn.monitoring.evaluate import TickResult
@@ -10,26 +10,10 @@ from forewarn.monitoring.intervention import Intervention
 from forewarn.monitoring.run_anomaly import in_words
 
 
-class Logger(Protocol):
-    """What is needed of rclpy's logger."""
-
-    def info(self, message: str) -> bool:
-        """Log what is good to know."""
-
-    def warning(self, message: str) -> bool:
-        """Log what an operator should look at."""
-
-
 class OperatorLog:
-    """Logs a line for every breach and strange run, and when an intervention begins or ends.
+    """Logs a line for every breach and strange run, and when an intervention begins or ends."""
 
-    Parameters
-    ----------
-    logger : Logger
-        Of the node.
-    """
-
-    def __init__(self, logger: Logger) -> None:
+    def __init__(self, logger: Any) -> None:
         self._logger = logger
         self._asked = NO_ACTION, ""
 

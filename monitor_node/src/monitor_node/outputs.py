@@ -38,23 +38,8 @@ class Outputs:
     monitor; without one where it counts steps. A monitor that has not looked for five what is
     due loses its liveliness, which is manual: a node that hangs does not pass for alive.
 
-    Parameters
-    ----------
-    node : LifecycleNode
-        Where they live.
-    clock : Clock
-        What a moment is.
-    mode : str
-        ``observe`` or ``act``.
-    anomalies : bool
-        Runs are watched for anomalies.
-    guards : bool
-        Goals of actions are checked.
-
     Attributes
     ----------
-    signature : Signature
-        What tells these publishers from those of another life.
     risk : Publisher
         Every tick.
     intervention : Publisher

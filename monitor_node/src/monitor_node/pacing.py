@@ -19,12 +19,6 @@ class Restart(NamedTuple):
 
     Attributes
     ----------
-    tick : int
-        The first tick.
-    time_ns : int
-        The clock.
-    reason : str
-        For people.
     jump_ns : int
         How far the clock jumped; 0 at the first start.
     """
@@ -52,10 +46,6 @@ class Pacer:
 
     Parameters
     ----------
-    clock : Clock
-        What a moment is.
-    settle_ns : int
-        How much later than its tick an evaluation happens.
     max_step_ns : int
         A clock that moves on by more than this has jumped.
     moments : Moments, optional

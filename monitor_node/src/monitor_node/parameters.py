@@ -30,236 +30,192 @@ class Parameter(NamedTuple):
     descriptor: ParameterDescriptor
 
 
-def _describe(
+def _parameter(
+    name: str,
+    default: Any,
     text: str,
     *,
-    floats: tuple[float, float] | None = None,
-    integers: tuple[int, int] | None = None,
+    between: tuple[float, float] | None = None,
     read_only: bool = False,
-) -> ParameterDescriptor:
+) -> Parameter:
     descriptor = ParameterDescriptor(description=text, read_only=read_only)
-    if floats is not None:
-        low, high = floats
+    if between is not None and isinstance(default, float):
+        low, high = between
         descriptor.floating_point_range = [FloatingPointRange(from_value=low, to_value=high)]
-    if integers is not None:
-        least, most = integers
+    elif between is not None:
+        least, most = map(int, between)
         descriptor.integer_range = [IntegerRange(from_value=least, to_value=most, step=1)]
-    return descriptor
+    return Parameter(name, default, descriptor)
 
 
 NODE_PARAMETERS = (
-    Parameter("config", "", _describe(f"Monitor file (YAML). {NEXT_CONFIGURE}")),
-    Parameter(
+    _parameter("config", "", f"Monitor file (YAML). {NEXT_CONFIGURE}"),
+    _parameter(
         "model",
         "",
-        _describe(
-            "Model file (JSON); empty: the one that the monitor file names. The service "
-            f"~/load_model replaces it while running. {NEXT_CONFIGURE}"
-        ),
+        "Model file (JSON); empty: the one that the monitor file names. The service "
+        f"~/load_model replaces it while running. {NEXT_CONFIGURE}",
     ),
-    Parameter(
+    _parameter(
         "model_limit",
         32,
-        _describe(
-            "Megabytes that a model file may have; a larger one is refused before it is read.",
-            integers=(1, 256),
-        ),
+        "Megabytes that a model file may have; a larger one is refused before it is read.",
+        between=(1, 256),
     ),
-    Parameter(
+    _parameter(
         "mode",
         "observe",
-        _describe(
-            "'observe': interventions are published, none is active. 'act': they are active if "
-            f"the monitor file says `mode: act` as well. {NEXT_CONFIGURE}"
-        ),
+        "'observe': interventions are published, none is active. 'act': they are active if "
+        f"the monitor file says `mode: act` as well. {NEXT_CONFIGURE}",
     ),
-    Parameter(
+    _parameter(
         "autostart",
         False,
-        _describe("Configure and activate at once, without a lifecycle manager.", read_only=True),
+        "Configure and activate at once, without a lifecycle manager.",
+        read_only=True,
     ),
-    Parameter(
+    _parameter(
         "record",
         "",
-        _describe(
-            "MCAP file to write all inputs and verdicts to, so that they can be replayed to the "
-            f"same bits; empty: none. Where there is one it gets a number: NAME-2. {NEXT_ACTIVATE}"
-        ),
+        "MCAP file to write all inputs and verdicts to, so that they can be replayed to the "
+        f"same bits; empty: none. Where there is one it gets a number: NAME-2. {NEXT_ACTIVATE}",
     ),
-    Parameter(
+    _parameter(
         "record_key",
         "",
-        _describe(
-            "File with the key of the chain of hashes beside `record`, 16 to 4,096 bytes; empty: "
-            f"the chain has no key. {NEXT_ACTIVATE}"
-        ),
+        "File with the key of the chain of hashes beside `record`, 16 to 4,096 bytes; empty: "
+        f"the chain has no key. {NEXT_ACTIVATE}",
     ),
-    Parameter(
+    _parameter(
         "learn_to",
         "",
-        _describe(
-            "Model file to write at the end with all counts, where the monitor file has "
-            "`learning: {online: true}`; empty: none. What is no model file is not written over. "
-            f"{NEXT_ACTIVATE}"
-        ),
+        "Model file to write at the end with all counts, where the monitor file has "
+        "`learning: {online: true}`; empty: none. What is no model file is not written over. "
+        f"{NEXT_ACTIVATE}",
     ),
-    Parameter(
+    _parameter(
         "journal",
         "",
-        _describe(
-            "File that keeps pending obligations, alerts, and what actuators have in force, so "
-            f"that they survive a crash; empty: none. {NEXT_ACTIVATE}"
-        ),
+        "File that keeps pending obligations, alerts, and what actuators have in force, so "
+        f"that they survive a crash; empty: none. {NEXT_ACTIVATE}",
     ),
-    Parameter(
+    _parameter(
         "journal_max_age",
         60.0,
-        _describe(
-            "Seconds after which obligations and mutes in the journal count no more; alerts that "
-            f"asked for something go on at any age. {NEXT_ACTIVATE}",
-            floats=(0.0, 86400.0),
-        ),
+        "Seconds after which obligations and mutes in the journal count no more; alerts that "
+        f"asked for something go on at any age. {NEXT_ACTIVATE}",
+        between=(0.0, 86400.0),
     ),
-    Parameter(
+    _parameter(
         "bond",
         False,
-        _describe(
-            "Form a bond with Nav2's lifecycle manager while active (needs the package bond); "
-            f"without it the manager needs bond_timeout: 0.0. {NEXT_CONFIGURE}"
-        ),
+        "Form a bond with Nav2's lifecycle manager while active (needs the package bond); "
+        f"without it the manager needs bond_timeout: 0.0. {NEXT_CONFIGURE}",
     ),
-    Parameter(
+    _parameter(
         "background_bounds",
         True,
-        _describe(
-            "Begin without the credible bounds of the risk, which take seconds for a large model, "
-            "and put them into force when they are computed. They come first in any case under "
-            f"simulated time, and where a property's risk_measure is upper. {NEXT_CONFIGURE}"
-        ),
+        "Begin without the credible bounds of the risk, which take seconds for a large model, "
+        "and put them into force when they are computed. They come first in any case under "
+        f"simulated time, and where a property's risk_measure is upper. {NEXT_CONFIGURE}",
     ),
-    Parameter(
+    _parameter(
         "executor",
         "single",
-        _describe(
-            "'single' (rclpy's SingleThreadedExecutor) or 'events' (EventsExecutor: experimental, "
-            "about half the CPU, absent on Humble, where 'single' stands in).",
-            read_only=True,
-        ),
+        "'single' (rclpy's SingleThreadedExecutor) or 'events' (EventsExecutor: experimental, "
+        "about half the CPU, absent on Humble, where 'single' stands in).",
+        read_only=True,
     ),
-    Parameter(
+    _parameter(
         "queue_depth",
         50,
-        _describe(
-            f"Messages that may wait on each input between two ticks. {NEXT_ACTIVATE}",
-            integers=(1, 10_000),
-        ),
+        f"Messages that may wait on each input between two ticks. {NEXT_ACTIVATE}",
+        between=(1, 10_000),
     ),
-    Parameter(
+    _parameter(
         "shared_inputs",
         [""],
-        _describe(
-            "Topics that several publishers share on purpose; on any other input a second "
-            "publisher is a WARN."
-        ),
+        "Topics that several publishers share on purpose; on any other input a second "
+        "publisher is a WARN.",
     ),
-    Parameter(
+    _parameter(
         "max_clock_step",
         5.0,
-        _describe(
-            "Seconds; a clock that moves on by more at once has jumped, and monitoring starts "
-            f"again. Backward jumps always do that. {NEXT_ACTIVATE}",
-            floats=(0.1, 3600.0),
-        ),
+        "Seconds; a clock that moves on by more at once has jumped, and monitoring starts "
+        f"again. Backward jumps always do that. {NEXT_ACTIVATE}",
+        between=(0.1, 3600.0),
     ),
-    Parameter(
+    _parameter(
         "diagnostics_period",
         0.5,
-        _describe(
-            "Seconds between two messages on /diagnostics; below 1, at which Autoware's graph "
-            "takes them for stale.",
-            floats=(0.05, 0.9),
-            read_only=True,
-        ),
+        "Seconds between two messages on /diagnostics; below 1, at which Autoware's graph "
+        "takes them for stale.",
+        between=(0.05, 0.9),
+        read_only=True,
     ),
 )
 
 GATE_PARAMETERS = (
-    Parameter(
-        "config",
-        "",
-        _describe("Monitor file (YAML); its actuators.twist describes the gate.", read_only=True),
+    _parameter(
+        "config", "", "Monitor file (YAML); its actuators.twist describes the gate.", read_only=True
     ),
-    Parameter(
+    _parameter(
         "open_for",
         0.0,
-        _describe(
-            "Setting it lets commands pass unchecked for that many seconds, so that a robot can "
-            "be driven out of where it was stopped; 0 ends that.",
-            floats=(0.0, 600.0),
-        ),
+        "Setting it lets commands pass unchecked for that many seconds, so that a robot can "
+        "be driven out of where it was stopped; 0 ends that.",
+        between=(0.0, 600.0),
     ),
 )
 
 PLAYER_PARAMETERS = (
-    Parameter("bag", "", _describe("Recording to play.", read_only=True)),
-    Parameter(
-        "topics",
-        [""],
-        _describe("Topics to play, as the recording names them; none: all.", read_only=True),
+    _parameter("bag", "", "Recording to play.", read_only=True),
+    _parameter(
+        "topics", [""], "Topics to play, as the recording names them; none: all.", read_only=True
     ),
-    Parameter(
+    _parameter(
         "lockstep",
         False,
-        _describe(
-            "Play as fast as the monitor decides: all messages up to a tick, then /clock, then "
-            "wait for the verdict of that tick. Gives the same bits as `forewarn replay`. It waits "
-            "for the monitor to be there, for as long as that takes.",
-            read_only=True,
-        ),
+        "Play as fast as the monitor decides: all messages up to a tick, then /clock, then "
+        "wait for the verdict of that tick. Gives the same bits as `forewarn replay`. It waits "
+        "for the monitor to be there, for as long as that takes.",
+        read_only=True,
     ),
-    Parameter(
+    _parameter(
         "rate",
         0.0,
-        _describe(
-            "Times real time, if above 0. At 0 it plays in real time, and in lock-step as fast as "
-            "the monitor decides.",
-            floats=(0.0, 1000.0),
-            read_only=True,
-        ),
+        "Times real time, if above 0. At 0 it plays in real time, and in lock-step as fast as "
+        "the monitor decides.",
+        between=(0.0, 1000.0),
+        read_only=True,
     ),
-    Parameter("loop", False, _describe("Begin again at the end.", read_only=True)),
-    Parameter(
+    _parameter("loop", False, "Begin again at the end.", read_only=True),
+    _parameter(
         "start_offset",
         0.0,
-        _describe("Seconds to leave out at the beginning.", floats=(0.0, 1e7), read_only=True),
+        "Seconds to leave out at the beginning.",
+        between=(0.0, 1e7),
+        read_only=True,
     ),
-    Parameter(
+    _parameter(
         "clock",
         True,
-        _describe(
-            "Publish /clock unless another node does; in lock-step it always does.", read_only=True
-        ),
+        "Publish /clock unless another node does; in lock-step it always does.",
+        read_only=True,
     ),
-    Parameter(
-        "monitor",
-        "/monitor",
-        _describe("Full name of the monitor to wait for.", read_only=True),
-    ),
-    Parameter(
+    _parameter("monitor", "/monitor", "Full name of the monitor to wait for.", read_only=True),
+    _parameter(
         "wait_for_monitor",
         False,
-        _describe(
-            "Do not begin before the monitor listens, however long that takes.", read_only=True
-        ),
+        "Do not begin before the monitor listens, however long that takes.",
+        read_only=True,
     ),
-    Parameter(
+    _parameter(
         "timeout",
         30.0,
-        _describe(
-            "Seconds to wait for an answer of the monitor, once it is there, before giving up.",
-            floats=(0.1, 3600.0),
-            read_only=True,
-        ),
+        "Seconds to wait for an answer of the monitor, once it is there, before giving up.",
+        between=(0.1, 3600.0),
+        read_only=True,
     ),
 )
 
@@ -279,18 +235,22 @@ POLICY_TEXTS: Mapping[str, str] = {
     "intervention": "What is asked for at act.",
     "speed_limit": "Upper limit of the speed in m/s, for LIMIT_SPEED; NaN: none.",
 }
-_PROBABILITIES = ("warn", "act", "release")
+_RANGES: Mapping[str, tuple[float, float]] = {
+    **dict.fromkeys(("warn", "act", "release"), (0.0, 1.0)),
+    **dict.fromkeys(("hold", "out_of_model_timeout"), (0.0, 3600.0)),
+    **dict.fromkeys(("enter", "exit"), (1, 100_000)),
+}
 _OPTIONAL = ("speed_limit",)
 
 
 TOP_PARAMETERS = (
-    Parameter("monitor", "/monitor", _describe("The monitor to watch.", read_only=True)),
-    Parameter(
+    _parameter("monitor", "/monitor", "The monitor to watch.", read_only=True),
+    _parameter(
         "mute",
         60.0,
-        _describe(
-            "Seconds for which the key m mutes a property.", floats=(0.1, 86_400.0), read_only=True
-        ),
+        "Seconds for which the key m mutes a property.",
+        between=(0.1, 86_400.0),
+        read_only=True,
     ),
 )
 
@@ -305,20 +265,15 @@ def declare(node: Node, parameters: Iterable[Parameter]) -> None:
 def policy_parameters(name: str, section: PropertySpec) -> tuple[Parameter, ...]:
     """Return the parameters of one property, with the values of the monitor file as defaults."""
     values = {**section.model_dump(), **section.thresholds.model_dump()}
-    found = []
-    for key, text in POLICY_TEXTS.items():
-        value = values[key]
-        descriptor = _describe(f"{name}: {text}")
-        if key in _PROBABILITIES:
-            descriptor = _describe(f"{name}: {text}", floats=(0.0, 1.0))
-        elif key in ("hold", "out_of_model_timeout"):
-            descriptor = _describe(f"{name}: {text}", floats=(0.0, 3600.0))
-        elif key in ("enter", "exit"):
-            descriptor = _describe(f"{name}: {text}", integers=(1, 100_000))
-        found.append(
-            Parameter(f"{PREFIX}{name}.{key}", math.nan if value is None else value, descriptor)
+    return tuple(
+        _parameter(
+            f"{PREFIX}{name}.{key}",
+            math.nan if values[key] is None else values[key],
+            f"{name}: {text}",
+            between=_RANGES.get(key),
         )
-    return tuple(found)
+        for key, text in POLICY_TEXTS.items()
+    )
 
 
 def policy_values(
@@ -340,13 +295,11 @@ def policy_values(
 def quality_parameters(topic: str) -> tuple[Parameter, ...]:
     """Return the parameters that prescribe an input's quality of service."""
     return tuple(
-        Parameter(
+        _parameter(
             f"{QUALITY}{topic}.subscription.{policy}",
             AUTO,
-            _describe(
-                f"{policy} asked for on {topic}: {', '.join((AUTO, *choices))}; {AUTO} follows "
-                f"what the publishers offer. {NEXT_ACTIVATE}"
-            ),
+            f"{policy} asked for on {topic}: {', '.join((AUTO, *choices))}; {AUTO} follows what "
+            f"the publishers offer. {NEXT_ACTIVATE}",
         )
         for policy, choices in (("reliability", RELIABILITY), ("durability", DURABILITY))
     )

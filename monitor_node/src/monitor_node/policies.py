@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.exceptions import InvalidParameterValueException
-from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from forewarn.errors import ConfigError, ForewarnError
-from forewarn.monitoring.changed_policy import with_policies
-from forewarn.monitoring.live_session import LiveSession
+from forewarn.monitoring.live_session import LiveSession, with_policies
 from forewarn.monitoring.policy import needs_bounds
 from monitor_node import parameters
 
-
-class Owner(Protocol):
-    """What is needed of the node."""
-
-    watch: LiveSession | None
+if TYPE_CHECKING:
+    from monitor_node.node import MonitorNode
 
 
 class Policies:
@@ -28,19 +23,14 @@ class Policies:
 
     Parameters
     ----------
-    node : Node
-        Whose parameters they are.
-    owner : Owner
-        The monitor, which may be absent for the moment.
     changed : callable
         Called with a property and its new values once they are in force.
     """
 
     def __init__(
-        self, node: Node, owner: Owner, changed: Callable[[str, Mapping[str, object]], None]
+        self, node: MonitorNode, changed: Callable[[str, Mapping[str, object]], None]
     ) -> None:
         self._node = node
-        self._owner = owner
         self._changed = changed
         self._names: list[str] = []
         self._is_posted = hasattr(node, "add_post_set_parameters_callback")  # not on Humble
@@ -49,13 +39,7 @@ class Policies:
             node.add_post_set_parameters_callback(self._use)
 
     def declare(self, watch: LiveSession) -> None:
-        """Declare the parameters of a monitor, and let those that a user has given prevail.
-
-        Raises
-        ------
-        ConfigError
-            If a given value is refused; then nothing stays declared.
-        """
+        """Declare the parameters of a monitor, and let those that a user has given prevail."""
         try:
             for name, section in watch.compiled.spec.properties.items():
                 found = parameters.policy_parameters(name, section)
@@ -78,14 +62,11 @@ class Policies:
         self._names = []
 
     def _check(self, given: list[Parameter]) -> SetParametersResult:
-        refused = "; ".join(
-            filter(
-                None, (parameters.refuse(parameter.name, parameter.value) for parameter in given)
-            )
-        )
-        if not refused and self._owner.watch is not None:
+        refusals = (parameters.refuse(parameter.name, parameter.value) for parameter in given)
+        refused = "; ".join(filter(None, refusals))
+        if not refused and self._node.watch is not None:
             try:
-                monitor = self._owner.watch.monitor
+                monitor = self._node.watch.monitor
                 changed = with_policies(monitor, self._values(given))
                 if needs_bounds(changed.spec) and not monitor.bounded:
                     refused = "risk_measure: upper needs bounds, and they are not computed yet"
@@ -100,10 +81,10 @@ class Policies:
         return SetParametersResult(successful=not refused, reason=refused)
 
     def _use(self, given: list[Parameter]) -> None:
-        if self._owner.watch is None:
+        if self._node.watch is None:
             return
         for name, values in self._values(given).items():
-            self._owner.watch.set_policy(name, values)
+            self._node.watch.set_policy(name, values)
             self._changed(name, values)
 
     def _values(self, given: list[Parameter]) -> dict[str, dict[str, object]]:

@@ -23,13 +23,6 @@ from monitor_node.policies import changed_policies
 class Recording:
     """The record of one activation, if it is wanted; everything may be called where it is not.
 
-    Parameters
-    ----------
-    writer : RecordWriter or None
-        Where to write.
-    warn : callable
-        Logs a line.
-
     Attributes
     ----------
     problem : str

@@ -49,22 +49,6 @@ class Regrowing:
     A tick only puts its moment into a queue. Traces are written in a thread; ``forewarn
     learn-states`` and ``forewarn learn`` run over them in processes of their own. What comes of it
     is written beside the monitor file and is not in force: other states are another abstraction.
-
-    Parameters
-    ----------
-    watch : LiveSession
-        The monitor.
-    text : str
-        Its monitor file.
-    paths : Grown
-        Where to write.
-    say, warn : callable
-        Log a line.
-
-    Raises
-    ------
-    InputError
-        If nothing can be written there, or something else is there.
     """
 
     def __init__(

@@ -32,14 +32,13 @@ from forewarn.signals.clock import NANOSECONDS
 from monitor_node import conversions
 from monitor_node.actuators.loading import Actuators
 from monitor_node.background import BackgroundBounds, BackgroundLearning
-from monitor_node.composing import Composed, Composer
+from monitor_node.composing import Composed, Composer, seen_at
 from monitor_node.inputs import Inputs
 from monitor_node.journal import Journal, take_up
 from monitor_node.operator_log import OperatorLog
 from monitor_node.outputs import Outputs, deadline, lease
 from monitor_node.pacing import Pacer, Restart, Timing
 from monitor_node.recording import Recording
-from monitor_node.tick_inputs import seen_at
 
 if TYPE_CHECKING:
     from monitor_node.black_box import BlackBoxRecorder
@@ -48,27 +47,7 @@ if TYPE_CHECKING:
 
 
 class Runtime:
-    """One activation of the monitor.
-
-    Parameters
-    ----------
-    watch : LiveSession
-        The monitor and its memory.
-    pacer : Pacer
-        The clock.
-    inputs, outputs : Inputs, Outputs
-        Topics.
-    record : RecordWriter or None
-        Where to write what happens.
-    warn : callable
-        Logs a line.
-    operator_log : OperatorLog
-        Logs what the monitor has found.
-    actuators : Actuators or None
-        What intervenes, if anything does.
-    journal : Journal or None
-        What survives a crash.
-    """
+    """One activation of the monitor."""
 
     def __init__(
         self,
@@ -284,7 +263,7 @@ class Runtime:
             self.watch.commit(composed.evaluated)
             self._unsaid = composed  # if publishing fails, automata must not read the tick twice
         result = composed.evaluated.result
-        self._composer.grounds.after(result.verdict)
+        self._composer.after(result.verdict)
         self._keep(result.request)
         if composed.intervention is not None:
             # First, and if it fails no risk follows: a gate stops when the two differ.
@@ -376,7 +355,7 @@ class Runtime:
         self.recording.messages()
         self.watch.restart(restart.tick)
         self.latest = None
-        self._composer.grounds.restart()
+        self._composer.restart()
         self.failed.clear()
         if restart.jump_ns:
             held = "; alerts go on until they may end" if self.watch.memory.advisor.asking else ""

@@ -36,8 +36,6 @@ def security_status(environment: Mapping[str, str], enclave: str) -> Status:
 
     Parameters
     ----------
-    environment : mapping
-        Variables of the process as it began.
     enclave : str
         The node's enclave, as ``--enclave`` gave it; ``/`` without any.
     """

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.exceptions import InvalidHandle
-from rclpy.node import Node
 from rclpy.task import Future
 
 from forewarn.config.actions import NO_ACTION
@@ -24,6 +24,7 @@ from forewarn.monitoring.risk_rows import compared
 from forewarn.monitoring.step import Monitor
 from forewarn.threads import in_background
 from monitor_node import conversions
+from monitor_node.composing import ages_at
 from monitor_node.conversions import (
     Acknowledge,
     Explain,
@@ -36,8 +37,9 @@ from monitor_node.conversions import (
 )
 from monitor_node.explaining import explain, reasons
 from monitor_node.model_subprocess import MEGABYTE, load_in_subprocess
-from monitor_node.runtime import Runtime
-from monitor_node.tick_inputs import ages_at
+
+if TYPE_CHECKING:
+    from monitor_node.node import MonitorNode
 
 Result = TypeVar("Result")
 Built = tuple[CountModel, Monitor, Packed | None]
@@ -45,34 +47,15 @@ LONGEST_TEXT, MOST_NAMES = 1000, 1000
 """Characters of a text, and names in a list, that a request may have."""
 
 
-class Owner(Protocol):
-    """What the services need of the node."""
-
-    watch: LiveSession | None
-    runtime: Runtime | None
-
-    def model_loaded(self, model: CountModel) -> None:
-        """Take note of a model that has come into force."""
-
-
 class Services:
-    """Reset, release, mute, acknowledge, load_model, explain and save_incident.
+    """Reset, release, mute, acknowledge, load_model, explain and save_incident."""
 
-    Parameters
-    ----------
-    node : Node
-        Where they live.
-    owner : Owner
-        The monitor, which may be absent for the moment.
-    """
-
-    def __init__(self, node: Node, owner: Owner) -> None:
+    def __init__(self, node: MonitorNode) -> None:
         self._node = node
-        self._owner = owner
         self._closed = False
         self._services = [
-            self._create(kind, name, callback)
-            for kind, name, callback in (
+            self._create(kind, name, command)
+            for kind, name, command in (
                 (Reset, "reset", self._reset),
                 (Release, "release", self._release),
                 (Mute, "mute", self._mute),
@@ -84,11 +67,15 @@ class Services:
             )
         ]
 
-    def _create(self, kind: Any, name: str, callback: Callable[..., Any]) -> Any:
+    def _create(self, kind: Any, name: str, command: Callable[..., Any]) -> Any:
         # Of a group only one callback runs at a time, and one that awaits something runs: in the
         # node's own group it would hold up the ticks.
         group = MutuallyExclusiveCallbackGroup()
-        service: Any = self._node.create_service(kind, f"~/{name}", callback, callback_group=group)
+
+        async def answer(request: Any, response: Any) -> Any:
+            return await self._answer(request, response, command)
+
+        service: Any = self._node.create_service(kind, f"~/{name}", answer, callback_group=group)
         service.send_response = functools.partial(self._send, service.send_response)
         return service
 
@@ -103,18 +90,19 @@ class Services:
         for service in self._services:
             self._node.destroy_service(service)
 
-    def _answer(self, request: Any, response: Any, command: Callable[[LiveSession], str]) -> Any:
-        watch = self._owner.watch
-        if watch is None:
-            response.success, response.message = False, "the monitor is not configured"
-            return response
+    async def _answer(self, request: Any, response: Any, command: Callable[..., Any]) -> Any:
+        """Carry out a command, which may fill in the response, and say what came of it."""
         try:
             _check_texts(request)
-            response.message = command(watch)
+            if self._node.watch is None:
+                raise ForewarnError("the monitor is not configured")
+            said = command(request, response, self._node.watch)
+            response.message = await said if inspect.isawaitable(said) else said
             response.success = True
         except ForewarnError as error:
             response.success, response.message = False, str(error)
-        self._log(response)
+        if response.message:
+            self._log(response)
         return response
 
     def _log(self, response: Any) -> None:
@@ -126,123 +114,97 @@ class Services:
             logger.error(text)
 
     def _note(self, event: session_events.Event) -> None:
-        if self._owner.runtime is not None:
-            self._owner.runtime.note(event)
+        if self._node.runtime is not None:
+            self._node.runtime.note(event)
 
-    def _reset(self, request: Any, response: Any) -> Any:
-        def command(watch: LiveSession) -> str:
-            names = watch.reset(request.properties)
-            self._note(session_events.Reset(names))
-            return f"reset: {', '.join(names)}"
+    def _reset(self, request: Any, response: Any, watch: LiveSession) -> str:
+        names = watch.reset(request.properties)
+        self._note(session_events.Reset(names))
+        return f"reset: {', '.join(names)}"
 
-        return self._answer(request, response, command)
+    def _release(self, request: Any, response: Any, watch: LiveSession) -> str:
+        response.released = list(watch.release(request.properties))
+        self._note(session_events.Release(tuple(response.released), **_asker(request)))
+        return f"released: {', '.join(response.released) or 'nothing alerted'}{_by(request)}"
 
-    def _release(self, request: Any, response: Any) -> Any:
-        def command(watch: LiveSession) -> str:
-            response.released = list(watch.release(request.properties))
-            self._note(session_events.Release(tuple(response.released), **_asker(request)))
-            return f"released: {', '.join(response.released) or 'nothing alerted'}{_by(request)}"
+    def _mute(self, request: Any, response: Any, watch: LiveSession) -> str:
+        duration = min(request.duration, watch.spec.mute_limit)
+        if duration < request.duration and not request.reason.strip():
+            raise ForewarnError(
+                f"a mute for {request.duration:g} s needs a reason "
+                f"(accepted: a reason, or at most {duration:g} s: mute_limit)"
+            )
+        if math.isinf(duration) and not request.reason.strip():
+            raise ForewarnError("a mute without end needs a reason (accepted: any)")
+        names = watch.mute(request.properties, duration, _by(request).strip(" ()"))
+        self._note(session_events.Mute(names, duration, **_asker(request)))
+        if duration == 0:
+            return f"no longer muted: {', '.join(names)}{_by(request)}"
+        span = "until further notice"
+        if not math.isinf(duration):
+            span = f"for {duration:g} s"
+        if duration < request.duration:
+            span += ", which is mute_limit"
+        return f"muted {span}: {', '.join(names)}{_by(request)}"
 
-        return self._answer(request, response, command)
+    def _acknowledge(self, request: Any, response: Any, watch: LiveSession) -> str:
+        runtime = self._node.runtime
+        if runtime is None:
+            raise ForewarnError("there is nothing to acknowledge: the monitor is not active")
+        now_ns = int(self._node.get_clock().now().nanoseconds)
+        who = request.requester or "no name given"
+        numbers = tuple(request.alerts)
+        heard = runtime.alerts.acknowledge(numbers, who, request.reason, now_ns)
+        journal = runtime.journal
+        lost = "" if numbers or journal is None else journal.acknowledge()
+        if not heard and not lost:
+            raise ForewarnError("there is nothing to acknowledge")
+        event = session_events.Acknowledge(lost, **_asker(request), alerts=heard or None)
+        self._note(event)
+        if heard:
+            runtime.publish_alerts(now_ns)
+        listed = [f"alert {number}" for number in heard] + ([lost] if lost else [])
+        return f"acknowledged{_by(request)}: {', '.join(listed)}"
 
-    def _mute(self, request: Any, response: Any) -> Any:
-        def command(watch: LiveSession) -> str:
-            duration = min(request.duration, watch.spec.mute_limit)
-            if duration < request.duration and not request.reason.strip():
-                raise ForewarnError(
-                    f"a mute for {request.duration:g} s needs a reason "
-                    f"(accepted: a reason, or at most {duration:g} s: mute_limit)"
-                )
-            if math.isinf(duration) and not request.reason.strip():
-                raise ForewarnError("a mute without end needs a reason (accepted: any)")
-            names = watch.mute(request.properties, duration, _by(request).strip(" ()"))
-            self._note(session_events.Mute(names, duration, **_asker(request)))
-            if duration == 0:
-                return f"no longer muted: {', '.join(names)}{_by(request)}"
-            span = "until further notice"
-            if not math.isinf(duration):
-                span = f"for {duration:g} s"
-            if duration < request.duration:
-                span += ", which is mute_limit"
-            return f"muted {span}: {', '.join(names)}{_by(request)}"
+    def _list_alerts(self, request: Any, response: Any, watch: LiveSession) -> str:
+        runtime = self._node.runtime
+        for name in request.properties:
+            if name not in watch.names:
+                listed = ", ".join(watch.names)
+                raise ForewarnError(f"{name!r} is no property (accepted: {listed})")
+        kept = [] if runtime is None else [*runtime.alerts.all.values()]
+        wanted = set(request.properties) or set(watch.names)
+        response.alerts = [
+            conversions.alert(alert)
+            for alert in kept
+            if alert.name in wanted and not (request.unacknowledged and alert.acknowledged)
+        ]
+        response.forgotten = 0 if runtime is None else runtime.alerts.forgotten
+        return f"{len(response.alerts)} alerts"
 
-        return self._answer(request, response, command)
+    def _save_incident(self, request: Any, response: Any, watch: LiveSession) -> str:
+        runtime = self._node.runtime
+        if runtime is None or runtime.black_box is None or runtime.latest is None:
+            raise ForewarnError(
+                "no incident can be written (accepted: an active monitor that has ticked, "
+                "with a section black_box in its monitor file)"
+            )
+        time_ns = runtime.latest.verdict.time_ns
+        asked = request.requester, request.reason
+        response.path = runtime.black_box.request(time_ns, *asked)
+        return f"an incident is written to {response.path}{_by(request)}"
 
-    def _acknowledge(self, request: Any, response: Any) -> Any:
-        def command(watch: LiveSession) -> str:
-            runtime = self._owner.runtime
-            if runtime is None:
-                raise ForewarnError("there is nothing to acknowledge: the monitor is not active")
-            now_ns = int(self._node.get_clock().now().nanoseconds)
-            who = request.requester or "no name given"
-            numbers = tuple(request.alerts)
-            heard = runtime.alerts.acknowledge(numbers, who, request.reason, now_ns)
-            journal = runtime.journal
-            lost = "" if numbers or journal is None else journal.acknowledge()
-            if not heard and not lost:
-                raise ForewarnError("there is nothing to acknowledge")
-            event = session_events.Acknowledge(lost, **_asker(request), alerts=heard or None)
-            self._note(event)
-            if heard:
-                runtime.publish_alerts(now_ns)
-            listed = [f"alert {number}" for number in heard] + ([lost] if lost else [])
-            return f"acknowledged{_by(request)}: {', '.join(listed)}"
-
-        return self._answer(request, response, command)
-
-    def _list_alerts(self, request: Any, response: Any) -> Any:
-        def command(watch: LiveSession) -> str:
-            runtime = self._owner.runtime
-            for name in request.properties:
-                if name not in watch.names:
-                    listed = ", ".join(watch.names)
-                    raise ForewarnError(f"{name!r} is no property (accepted: {listed})")
-            kept = [] if runtime is None else [*runtime.alerts.all.values()]
-            wanted = set(request.properties) or set(watch.names)
-            response.alerts = [
-                conversions.alert(alert)
-                for alert in kept
-                if alert.name in wanted and not (request.unacknowledged and alert.acknowledged)
-            ]
-            response.forgotten = 0 if runtime is None else runtime.alerts.forgotten
-            return f"{len(response.alerts)} alerts"
-
-        return self._answer(request, response, command)
-
-    def _save_incident(self, request: Any, response: Any) -> Any:
-        def command(_: LiveSession) -> str:
-            runtime = self._owner.runtime
-            if runtime is None or runtime.black_box is None or runtime.latest is None:
-                raise ForewarnError(
-                    "no incident can be written (accepted: an active monitor that has ticked, "
-                    "with a section black_box in its monitor file)"
-                )
-            time_ns = runtime.latest.verdict.time_ns
-            asked = request.requester, request.reason
-            response.path = runtime.black_box.request(time_ns, *asked)
-            return f"an incident is written to {response.path}{_by(request)}"
-
-        return self._answer(request, response, command)
-
-    async def _load_model(self, request: Any, response: Any) -> Any:
-        watch = self._owner.watch
-        if watch is None:
-            response.success, response.message = False, "the monitor is not configured"
-            return response
+    async def _load_model(self, request: Any, response: Any, watch: LiveSession) -> str:
         try:
-            _check_texts(request)
             model, monitor, packed = await self._build(watch, request.path)
-            if watch is not self._owner.watch:
+            if watch is not self._node.watch:
                 raise ForewarnError("the monitor was configured again while the model was built")
             self._use(watch, model, monitor, packed)
-            response.success, response.message = True, f"loaded {request.path}"
-        except ForewarnError as error:
-            response.success, response.message = False, str(error)
-        if watch.monitor.model is not None:
-            response.model_digest = watch.monitor.model.digest
-            response.states = len(watch.monitor.model.states)
-        self._log(response)
-        return response
+        finally:
+            if watch.monitor.model is not None:
+                response.model_digest = watch.monitor.model.digest
+                response.states = len(watch.monitor.model.states)
+        return f"loaded {request.path}"
 
     async def _build(self, watch: LiveSession, path: str) -> Built:
         """Read in another process, solve and pack in another thread: ticks go on meanwhile."""
@@ -254,7 +216,7 @@ class Services:
                 monitor = watch.build(model)
             except ForewarnError as error:
                 raise ForewarnError(f"{path}: {error}") from error
-            runtime = self._owner.runtime
+            runtime = self._node.runtime
             packed = None if runtime is None else runtime.recording.pack(model, monitor)
             return model, monitor, packed
 
@@ -276,8 +238,8 @@ class Services:
     def _use(
         self, watch: LiveSession, model: CountModel, monitor: Monitor, packed: Packed | None
     ) -> None:
-        runtime = self._owner.runtime
-        self._owner.model_loaded(model)
+        runtime = self._node.runtime
+        self._node.model_loaded(model)
         if runtime is None:
             watch.use(monitor)
             return
@@ -285,37 +247,27 @@ class Services:
         if runtime.learning is not None:
             runtime.learning.restart(model)
 
-    async def _explain(self, request: Any, response: Any) -> Any:
-        runtime = self._owner.runtime
+    async def _explain(self, request: Any, response: Any, watch: LiveSession) -> str:
+        runtime = self._node.runtime
         if runtime is None or runtime.latest is None:
-            response.success, response.message = False, "no tick has been evaluated yet"
-            return response
-        try:
-            _check_texts(request)
-        except ForewarnError as error:
-            response.success, response.message = False, str(error)
-            return response
+            raise ForewarnError("no tick has been evaluated yet")
         rows = {row.property: row for row in runtime.latest.rows}
         if request.property and request.property not in rows:
-            response.success = False
-            response.message = f"{request.property!r} is no property (accepted: {', '.join(rows)})"
-            return response
+            raise ForewarnError(
+                f"{request.property!r} is no property (accepted: {', '.join(rows)})"
+            )
         row = rows[request.property or max(rows, key=lambda name: _figure(rows[name]))]
-        monitor, verdict = runtime.watch.monitor, runtime.latest.verdict
-        request = runtime.latest.request
-        asked = NO_ACTION if request is None else request.action
-        past = runtime.watch.memory.state.past
-        ages = ages_at(runtime.watch, verdict)
-        explained = explain(monitor, verdict, ages, row, asked, past)
-        conversions.explanation(response, explained)
+        monitor, (verdict, _, asked) = watch.monitor, runtime.latest
+        action = NO_ACTION if asked is None else asked.action
+        ages, past = ages_at(watch, verdict), watch.memory.state.past
+        conversions.explanation(response, explain(monitor, verdict, ages, row, action, past))
         try:
             found = await self._work(lambda: reasons(monitor, verdict, row))
         except ForewarnError as error:
-            response.message = f"the likeliest ways are missing: {error}"
-            return response
+            return f"the likeliest ways are missing: {error}"
         if found is not None:
             response.text = " ".join([response.text, *in_words(found, monitor.clock)])
-        return response
+        return ""
 
 
 def _figure(row: Any) -> float:

@@ -20,20 +20,12 @@ class Statement(NamedTuple):
     ----------
     session : str
         Life of the monitor that speaks.
-    sequence : int
-        Number of the message within the session.
     mode : str
         ``observe`` or ``act``; anything else is not understood.
-    id : int
-        Number of the intervention.
     action : str
         Constant of forewarn_msgs/msg/Intervention; anything else is not understood.
-    active : bool
-        It is to be done.
     speed_limit : float
         m/s; NaN for none.
-    escape : Ways
-        The ways out of a stop that are clear.
     age : float
         Seconds from the moment that it is about to its arrival, on the listener's clock; negative
         if that clock is behind.

@@ -21,17 +21,6 @@ rclpy takes to call back, and a processor to warm up, is over when the tick is d
 class Ticker:
     """Has a runtime evaluate the ticks that are due.
 
-    Parameters
-    ----------
-    node : Node
-        Its clock says what is due.
-    runtime : Runtime
-        One activation of the monitor.
-    warn : callable
-        Logs a line.
-    after : callable
-        Called after ticks have been evaluated.
-
     Attributes
     ----------
     failure : str

@@ -34,20 +34,8 @@ class Heard:
 
     Attributes
     ----------
-    monitor : str
-        Its name.
-    present : bool
-        A node publishes its risk.
     silent : float
         Seconds since the last risk; infinite before the first.
-    risks : sequence of Risk
-        The newest of each property.
-    alerts : sequence of Alert
-        All that the monitor keeps.
-    mode, action : str
-        Whether it acts, and what it asks for.
-    tick : int
-        Of the newest risks.
     chosen : int
         Position of the property that keys are about.
     answer : str

@@ -34,16 +34,8 @@ class GateRules:
 
     Attributes
     ----------
-    greatest : Pace
-        Nothing faster passes.
-    comfortable, emergency : Stop
-        The two ways to stop.
-    recovery : Rates
-        Accelerations once an intervention is over.
     command_timeout : float
         Seconds after which a command, or a measured speed, counts no more.
-    escape : Limits or None
-        How a stopped robot may move; not without.
     """
 
     greatest: Pace
@@ -83,12 +75,6 @@ class GateState(NamedTuple):
 
     Attributes
     ----------
-    output : Velocity
-        What was let through last.
-    time : float
-        When that was, in seconds.
-    command : Velocity
-        The newest command.
     received : float
         When it came; minus infinity before the first.
     held : bool
@@ -97,12 +83,8 @@ class GateState(NamedTuple):
         There was a stop, and the output has not risen since to what is let through.
     rest_by : float
         When the present stop has to have ended; infinite while there is none.
-    measured : Pace
-        The newest measured speed.
     measured_at : float
         When it came; minus infinity before the first.
-    escape : Account
-        What was let out of stops.
     """
 
     output: Velocity = REST
@@ -146,21 +128,7 @@ def idle(rules: GateRules, state: GateState, demand: Intervention, now: float) -
 def step(
     rules: GateRules, state: GateState, demand: Intervention, now: float, clear: Ways = NO_WAY
 ) -> GateState:
-    """Return the state with what may be let through at `now`.
-
-    Parameters
-    ----------
-    rules : GateRules
-        Bounds.
-    state : GateState
-        What the step before left.
-    demand : Intervention
-        What the monitor asks for, or its watchdog.
-    now : float
-        Seconds of a steady clock.
-    clear : Ways
-        The ways out of the stop that the monitor says are clear.
-    """
+    """Return the state with what may be let through at `now`."""
     limits, before, elapsed = rules.escape, state.output, now - state.time
     if limits is None:
         return _step(rules, state, demand, now)

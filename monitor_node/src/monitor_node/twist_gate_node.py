@@ -65,13 +65,7 @@ LOOK_PERIOD = 0.1
 
 
 class TwistGate(SimulatedTime):
-    """The gate.
-
-    Raises
-    ------
-    ForewarnError
-        If the monitor file cannot be used, or does not name a gate.
-    """
+    """The gate."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__("twist_gate", **arguments)

@@ -47,8 +47,6 @@ class Heard:
 
     Attributes
     ----------
-    statements : dict of str to Statement
-        Newest statement on each topic.
     at, about : dict of str to float
         When it came, and the moment that it is about.
     differ_since : float

@@ -48,12 +48,12 @@ from forewarn.models.estimates import PLAIN, Line, Mixture, Part
 from forewarn.models.estimation import estimate_chain
 from forewarn.models.file import _checksum, load_model, save_model
 from forewarn.models.shards import Outcomes, PropertyKey, Shard
-from forewarn.monitoring.apply_calibration import calibrated
 from forewarn.monitoring.build import build_monitor, with_estimates
 from forewarn.monitoring.carried import tables_of, with_tables
 from forewarn.monitoring.estimated import judged_property
 from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.scored import Scored
+from forewarn.monitoring.solving import calibrated
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import BOUNDS
 from forewarn.monitoring.verdict import PropertyVerdict

@@ -13,8 +13,7 @@ from forewarn.logic.specification import compile_spec
 from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.carried import tables_of, with_tables
-from forewarn.monitoring.changed_policy import with_section
-from forewarn.monitoring.live_session import LiveSession
+from forewarn.monitoring.live_session import LiveSession, with_section
 from forewarn.monitoring.policy import Level
 from forewarn.monitoring.risk_rows import RiskRow
 from forewarn.wings.decisions.action_risk import risk_of_actions

@@ -31,8 +31,8 @@ from forewarn.monitoring.session_events import Start
 from forewarn.recordings.by_name import samples_of
 from forewarn.recordings.registry import open_recording
 from forewarn.wings.scores import score_fit
+from monitor_node.composing import ages_at
 from monitor_node.explaining import explain
-from monitor_node.tick_inputs import ages_at
 
 Run = Callable[..., Any]
 

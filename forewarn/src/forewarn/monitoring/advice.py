@@ -41,10 +41,6 @@ class Shield(Protocol):
 
         Parameters
         ----------
-        state : int or None
-            State code; None if it is not known.
-        name : str
-            The state for people.
         asked : str
             What the policy asks for: nothing less is recommended.
         """
@@ -65,10 +61,6 @@ class ProcessRisks(NamedTuple):
         By property, the least risk over all ways to choose.
     of_actions : mapping of str to RiskOfActions
         By property, the risk of what is being done.
-    shield : Shield or None
-        What recommends actions.
-    notes : tuple of str
-        What a user should know of the shield.
     """
 
     least: Mapping[str, ProcessRisk]

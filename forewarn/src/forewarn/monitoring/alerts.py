@@ -106,11 +106,6 @@ def _shortened(alert: Alert) -> Alert:
 class Alerts:
     """All alerts of a monitor, as far as they are kept.
 
-    Parameters
-    ----------
-    most : int
-        How many to keep.
-
     Attributes
     ----------
     all : dict of int to Alert
@@ -168,13 +163,7 @@ class Alerts:
         return Kept(self._count, tuple(map(_shortened, lasting[-LASTING:])))
 
     def recall(self, kept: Kept) -> None:
-        """Take over what a former life kept; those that went on wait for `go_on`.
-
-        Raises
-        ------
-        ValueError
-            If there have been alerts already.
-        """
+        """Take over what a former life kept; those that went on wait for `go_on`."""
         if self._count:
             raise ValueError("alerts are recalled before the first one")
         self._count = kept.total
@@ -192,8 +181,6 @@ class Alerts:
 
         Parameters
         ----------
-        time_ns : int
-            The first tick.
         lost : str
             Why they are over, where their state is not known; empty if they go on.
         """

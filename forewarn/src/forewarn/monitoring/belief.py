@@ -69,10 +69,6 @@ class Filter:
 
     Attributes
     ----------
-    model : LoadedModel
-        The states.
-    chain : Chain
-        How they follow each other.
     seen : ndarray, shape (n,)
         How often each state was seen; 0 for terminal labels. Where nothing is known of the moment
         before, states are as probable as they were frequent.
@@ -215,14 +211,6 @@ def follow(
 
     Parameters
     ----------
-    filter_ : Filter
-        The model's states and chain.
-    compiled : CompiledProperty
-        The property, with its risk table.
-    belief : tuple
-        After the moment before.
-    observation : Observed
-        What is read.
     action : str or None
         What is being done, for risks of actions.
     odds : float or None

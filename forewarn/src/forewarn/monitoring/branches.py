@@ -42,8 +42,6 @@ class Step(NamedTuple):
 
     Attributes
     ----------
-    branches : tuple of int
-        Sorted.
     automaton : tuple of int
         States of the automaton that they stand for: between episodes it is in its initial one.
     latched : bool
@@ -169,12 +167,6 @@ def advance(
 
     Parameters
     ----------
-    live : LiveAutomaton
-        The property's monitor.
-    branches : tuple of int
-        Where it may be.
-    latched : bool
-        See `Step`.
     letters : tuple of int
         What the tick may be.
     """
@@ -240,10 +232,6 @@ class Evidence(NamedTuple):
 
     Attributes
     ----------
-    violation : bool
-        The rule is violated at this tick.
-    ended : bool
-        The episode has ended.
     terminal : bool
         A terminal label holds, or the episode has ended.
     unknown : bool
@@ -278,10 +266,6 @@ def follow(before: Breach | None, now: Evidence, clear: int) -> Followed:
 
     Parameters
     ----------
-    before : Breach or None
-        What was open after the tick before.
-    now : Evidence
-        What this tick tells.
     clear : int
         Ticks in a row without a breach after which it has cleared.
     """

@@ -15,14 +15,13 @@ from forewarn.models.chain import Chain
 from forewarn.models.counts import CountModel
 from forewarn.models.estimation import estimate_chain
 from forewarn.monitoring.advice import ProcessRisks
-from forewarn.monitoring.apply_calibration import unused
 from forewarn.monitoring.belief import Filter
 from forewarn.monitoring.branches import live_automaton
 from forewarn.monitoring.estimated import estimates_of
 from forewarn.monitoring.likely_path import look_ahead
 from forewarn.monitoring.model_fit import check_model
 from forewarn.monitoring.policy import compile_rules, needs_bounds
-from forewarn.monitoring.solving import SolvedRisk, questions_of, solve
+from forewarn.monitoring.solving import SolvedRisk, questions_of, solve, unused
 from forewarn.monitoring.step import Monitor
 from forewarn.monitoring.tables import CompiledProperty, LoadedModel
 from forewarn.registry import part
@@ -58,8 +57,6 @@ def build_monitor(
 
     Parameters
     ----------
-    compiled : CompiledSpec
-        The monitor file.
     model : CountModel or None
         Counts learned with the same abstraction; None for verdicts without risk.
     solver : callable, optional

@@ -47,8 +47,6 @@ class Taken:
 
     Attributes
     ----------
-    noun : str
-        What the record's clock counts: ``tick`` or ``step``.
     tables : int
         Sets of risk tables; 0 if the record has none and they were solved here.
     difference : float
@@ -221,13 +219,7 @@ def _changed(before: Floats | None, now: Floats) -> Any:
 
 
 class TableReader:
-    """Reads the tables of a record.
-
-    Parameters
-    ----------
-    files : mapping of str to bytes
-        The attachments of the record.
-    """
+    """Reads the tables of a record."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self._files = files
@@ -288,19 +280,12 @@ def _unpacked(
 class Conditions:
     """Observations of a replay: those of the record where the processor has a part in them.
 
-    Parameters
-    ----------
-    abstraction : Abstraction
-        The compiled signals and predicates.
-
     Attributes
     ----------
     recorded : Observed or None
         What was observed at the next tick; None if the record does not say.
     wrong : list of str
         Conditions of the last tick that differ and should not.
-    taken : Counter of str
-        See `Taken`.
     """
 
     def __init__(self, abstraction: Abstraction, taken: Counter[str]) -> None:

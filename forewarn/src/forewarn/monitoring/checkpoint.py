@@ -148,12 +148,6 @@ def recall(
 
     Parameters
     ----------
-    watch : LiveSession
-        The new life, before its first tick.
-    memory : mapping
-        What `remember` returned.
-    first : int
-        The next tick.
     oldest : float
         Ticks after which a memory counts no more.
 
@@ -230,17 +224,6 @@ def outdated(
     see `policy.carried_over`. In another monitor file, those go on whose property is still there,
     by its rules: they have lasted as many moments as before. Obligations, counts, mutes and the run
     are forgotten, and alerts that were muted.
-
-    Parameters
-    ----------
-    watch : LiveSession
-        The new life, before its first tick.
-    memory : mapping
-        What `remember` returned.
-    asked : mapping of str to PolicyState
-        What `asking` found in it.
-    first : int
-        The next tick.
 
     Returns
     -------

@@ -94,8 +94,6 @@ def composition_of(
 
     Parameters
     ----------
-    row, automaton : int
-        The product state: a row of the table, and the state of the property's automaton.
     values : sequence, optional
         Values of all signals in slot order; without them, no score is known.
     """

@@ -34,18 +34,8 @@ def with_way_out(
 
     Parameters
     ----------
-    request : Intervention
-        What is asked for at a tick.
-    conditions : mapping of str to Condition
-        What the monitor file says of each way.
     before : int or None
         The tick that was evaluated before; None if there was none.
-    verdict : Verdict
-        The tick.
-    rows : sequence of RiskRow
-        One for each property.
-    muted : collection of str
-        Properties whose alerts are silenced.
     """
     action = ACTIONS[request.action]
     if not action.stops or action.drives_on:

@@ -40,8 +40,6 @@ class Estimated(NamedTuple):
 
     Attributes
     ----------
-    table : RiskTable
-        Risk by state and automaton.
     scored : RiskTable or None
         The same where all scores are at even odds; None without scores.
     weights : tuple of float
@@ -117,15 +115,7 @@ def estimates_of(
 def estimated_table(
     model: CountModel, question: RiskQuery, estimate: Estimate, chain: RiskTable, bounds: BoundsSpec
 ) -> Estimated:
-    """Return the tables of an estimate that is not the chain as it is.
-
-    Parameters
-    ----------
-    chain : RiskTable
-        The chain's risk, for what it notes.
-    bounds : BoundsSpec
-        Whether there are to be bounds.
-    """
+    """Return the tables of an estimate that is not the chain as it is."""
     problem = Problem(model, question, estimate.judged)
     whole = problem.sample(np.ones(problem.recordings, dtype=np.int64))
     mixtures = [(estimate.plain, estimate.calibration)]
@@ -152,13 +142,7 @@ def clustered_chain(
     chain: RiskTable,
     bounds: BoundsSpec,
 ) -> RiskTable:
-    """Return the chain's table with bounds that account for recordings that differ.
-
-    Raises
-    ------
-    ModelError
-        If the model does not tell what followed.
-    """
+    """Return the chain's table with bounds that account for recordings that differ."""
     if matching_outcomes(judged_in(model.shards), judged) is None:
         raise ModelError(
             "bounds of the kind clustered need a model learned with the formula and horizon of "

@@ -148,14 +148,10 @@ class Memory(NamedTuple):
 
     Attributes
     ----------
-    state : MonitorState
-        Where automata and policies stand.
     violations : sequence of int
         How many breaches of each property there were.
     advisor : AdvisorState
         Whether an intervention is going on.
-    mutes : Mutes
-        Whose alerts are silenced.
     """
 
     state: MonitorState

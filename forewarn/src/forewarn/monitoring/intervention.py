@@ -121,8 +121,6 @@ class AdvisorState(NamedTuple):
     ----------
     episodes : int
         Interventions so far; the number of the present or the last one.
-    asking : bool
-        An intervention is going on.
     """
 
     episodes: int = 0
@@ -183,20 +181,12 @@ def advise(
 
     Parameters
     ----------
-    state : AdvisorState
-        What the tick before returned.
-    rows : sequence of RiskRow
-        One for each property.
     since : sequence of int
         Tick at which the level of each property began.
     answers : sequence of sequence of EscalationStep
         Escalation chain of each property.
     out_of_model : mapping of str to EscalationStep
         What a property asks for at WARN in a state unknown to the model, if more than a warning.
-    act : bool
-        False while the monitor only observes.
-    clock : Clock
-        Says durations for people.
     """
     alerting = [
         (row, _answer(row, _due(chain, row.tick - begin), out_of_model))

@@ -46,14 +46,8 @@ class HittingTimes:
 
     Attributes
     ----------
-    chain : Chain
-        The learned chain, n states.
-    automaton : Automaton
-        The property's monitor, m states.
     classes : ndarray of int, shape (n,)
         Letter class of each chain state.
-    table : RiskTable
-        Risk of all product states.
     steps : ndarray, shape (n, m), or None
         Expected steps to the violation, given that there is one within the horizon; None without
         a horizon.

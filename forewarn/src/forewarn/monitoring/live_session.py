@@ -16,7 +16,6 @@ from forewarn.monitoring.build import (
     build_monitor,
     build_without_bounds,
 )
-from forewarn.monitoring.changed_policy import with_policies, with_section
 from forewarn.monitoring.evaluate import (
     EscalationChains,
     EvaluatedTick,
@@ -26,12 +25,13 @@ from forewarn.monitoring.evaluate import (
     evaluate,
 )
 from forewarn.monitoring.intervention import Intervention, withdraw
-from forewarn.monitoring.policy import Level, carried_over, release
+from forewarn.monitoring.policy import Level, carried_over, compile_rules, release
 from forewarn.monitoring.session import Inputs
 from forewarn.signals.sources import ExternalSignals
 
 if TYPE_CHECKING:
     from forewarn.config.file import MonitorSpec
+    from forewarn.config.sections import PropertySpec
     from forewarn.messages.definitions import MessageType
     from forewarn.models.counts import CountModel
     from forewarn.monitoring.property_step import PropertyState
@@ -47,12 +47,6 @@ class LiveSession(Inputs):
 
     Parameters
     ----------
-    compiled : CompiledSpec
-        The monitor file.
-    model : CountModel or None
-        The model.
-    message_types : mapping of str to MessageType
-        Definition of each topic.
     external : str
         Topic of the signals that are supplied by name, if it has a definition.
     bounds : bool
@@ -60,8 +54,6 @@ class LiveSession(Inputs):
         take: a monitor from `build`, which has them, may follow.
     detector : Detector, optional
         What tells runs that are unlike normal ones; it stays whatever model follows.
-    readers : mapping of str to callable, optional
-        Those of `Inputs`.
 
     Raises
     ------
@@ -145,11 +137,6 @@ class LiveSession(Inputs):
         What was seen does not tell any more, and nothing has been seen yet that would end an alert.
         So alerts and the intervention go on, and end by their rules. A mute lasts for what is left
         of its time, on the new clock.
-
-        Parameters
-        ----------
-        first : int
-            The first tick by the new clock.
         """
         before = self.memory.state
         # Before the first tick by a clock, that tick decides what counts as before.
@@ -206,11 +193,6 @@ class LiveSession(Inputs):
     def reset(self, names: Iterable[str]) -> tuple[str, ...]:
         """Set the automata, alerts and counts of some properties (none named: all) back.
 
-        Returns
-        -------
-        tuple of str
-            The properties that were meant.
-
         Raises
         ------
         ConfigError
@@ -232,11 +214,6 @@ class LiveSession(Inputs):
 
         They alert again as soon as their figures ask for it; a state unknown to the model asks for
         nothing more while it lasts.
-
-        Raises
-        ------
-        ConfigError
-            If a name is unknown.
         """
         chosen = self._choose(names)
         states = dict(zip(self.names, self.memory.state.properties, strict=True))
@@ -251,13 +228,9 @@ class LiveSession(Inputs):
 
         Parameters
         ----------
-        names : iterable of str
-            Properties.
         duration : float
             Seconds from the last tick, or from the first if there was none; infinite until further
             notice, 0 ends a mute.
-        reason : str
-            Who asks, and why.
 
         Raises
         ------
@@ -288,13 +261,7 @@ class LiveSession(Inputs):
         self._chains = EscalationChains.of(self.monitor)
 
     def build(self, model: CountModel) -> Monitor:
-        """Return a monitor with another model, to be handed to `use`; may take a while.
-
-        Raises
-        ------
-        ModelError
-            If the model belongs to another monitor file.
-        """
+        """Return a monitor with another model, to be handed to `use`; may take a while."""
         return build_monitor(self.compiled, model)
 
     def use(self, monitor: Monitor) -> None:
@@ -324,3 +291,62 @@ class LiveSession(Inputs):
     def muted(self) -> Collection[str]:
         """Properties whose alerts are silenced."""
         return self.memory.mutes.names
+
+
+def with_section(monitor: Monitor, name: str, section: PropertySpec) -> Monitor:
+    """Return the monitor with another policy for one property; tables and automata stay.
+
+    Raises
+    ------
+    ConfigError
+        If the section changes formula or horizon, which the tables depend on.
+    """
+    changed = []
+    for compiled in monitor.properties:
+        if compiled.name == name:
+            before = compiled.spec
+            if (section.formula, section.horizon) != (before.formula, before.horizon):
+                raise ConfigError(
+                    "formula and horizon cannot change while running", key=f"properties.{name}"
+                )
+            if section.risk_measure == "min_risk" and before.risk_measure != "min_risk":
+                raise ConfigError(
+                    "min_risk is computed before the first tick, for properties whose risk_measure "
+                    "it is in the monitor file",
+                    key=f"properties.{name}.risk_measure",
+                    accepted="risk or upper; or min_risk in the file",
+                )
+            if section.risk_measure == "expected" and not monitor.fresh(compiled).belief:
+                raise ConfigError(
+                    "expected is followed from the first tick on, for properties whose "
+                    "risk_measure it is in the monitor file, or for all where it has "
+                    "observation_error",
+                    key=f"properties.{name}.risk_measure",
+                    accepted="risk or upper; or expected in the file, or observation_error: {}",
+                )
+            for key in ("risk_of", "hold_while"):
+                if getattr(section, key) != getattr(before, key):
+                    raise ConfigError(
+                        f"{key} cannot change while running", key=f"properties.{name}.{key}"
+                    )
+            rules = compile_rules(section, monitor.clock)
+            compiled = replace(compiled, spec=section, rules=rules)
+        changed.append(compiled)
+    spec = monitor.spec.model_copy(
+        update={"properties": {**monitor.spec.properties, name: section}}
+    )
+    return replace(monitor, spec=spec, properties=tuple(changed))
+
+
+def with_policies(monitor: Monitor, changes: Mapping[str, Mapping[str, object]]) -> Monitor:
+    """Return `monitor` with other thresholds, by property.
+
+    Raises
+    ------
+    ConfigError
+        If a value is out of range.
+    """
+    for name, values in changes.items():
+        section = monitor.spec.with_thresholds(name, values).properties[name]
+        monitor = with_section(monitor, name, section)
+    return monitor

@@ -45,8 +45,6 @@ def load_fitting(
 
     Parameters
     ----------
-    config : Path
-        The monitor file.
     given : Path or CountModel or None
         The model or its file; None for the one that the monitor file names, if it does.
     """

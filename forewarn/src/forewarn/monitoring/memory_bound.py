@@ -42,17 +42,7 @@ EXACT_SUM = 2_000
 
 
 class Part(NamedTuple):
-    """A part of a monitor that grows.
-
-    Attributes
-    ----------
-    name : str
-        For people.
-    bytes : int
-        What it takes at most.
-    what : str
-        What is kept, in words.
-    """
+    """A part of a monitor that grows."""
 
     name: str
     bytes: int
@@ -66,10 +56,6 @@ def growing_parts(
 
     Parameters
     ----------
-    spec : MonitorSpec
-        The monitor file.
-    abstraction : Abstraction
-        Its signals and states.
     monitor : Monitor, optional
         The monitor with its model; without it, risk tables are left out.
     """

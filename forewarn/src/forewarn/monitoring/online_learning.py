@@ -26,13 +26,6 @@ class OnlineLearner:
 
     What counts is what `forewarn learn` would count: consecutive ticks whose states are fully
     known, active, free of interventions, and allowed by the constraints.
-
-    Parameters
-    ----------
-    compiled : CompiledSpec
-        The monitor file.
-    model : CountModel
-        Counts to begin with; learned with this monitor file.
     """
 
     def __init__(self, compiled: CompiledSpec, model: CountModel) -> None:
@@ -70,10 +63,6 @@ class OnlineLearner:
         ----------
         tick : int
             Number of the tick; if it does not follow the last one, a new run begins.
-        observation : Observed
-            What the tick says of the state.
-        intervened : bool
-            An intervention of ours is shaping the behaviour.
         action : str, optional
             What is done: that intervention, or what the monitor file names.
         """

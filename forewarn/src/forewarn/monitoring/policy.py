@@ -107,8 +107,6 @@ class PolicyState(NamedTuple):
 
     Attributes
     ----------
-    level : Level
-        Present level.
     since : int
         Tick at which the present level began.
     warn_run, act_run : int
@@ -165,12 +163,6 @@ def decide(
 
     Parameters
     ----------
-    rules : Rules
-        The property's policy.
-    state : PolicyState
-        Where it stood after the tick before.
-    tick : int
-        Present tick.
     figure : float
         Risk, or its upper bound, in [0, 1]; NaN where there is none.
     out_of_model : bool
@@ -245,10 +237,6 @@ def carried_over(rules: Rules, state: PolicyState, shift: int) -> PolicyState:
 
     Parameters
     ----------
-    rules : Rules
-        The property's policy.
-    state : PolicyState
-        Where it stood by the former clock.
     shift : int
         By how much ticks are greater than they would be by the former clock.
     """

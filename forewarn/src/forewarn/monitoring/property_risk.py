@@ -109,12 +109,8 @@ def uncertain_risk(
 
     Parameters
     ----------
-    branches : tuple of int
-        Where the live automaton may have been before.
     row : int or None
         The state's row in the tables, where it is known and the model has it.
-    table : RiskTable or ProcessRisk
-        What is looked up.
     odds : float, optional
         What the scores multiply odds by; `table` is then the property's scored one.
     """
@@ -160,17 +156,7 @@ def min_risk_of(
     step: Step,
     risk: Risk,
 ) -> LeastFigure:
-    """Return the least risk over all ways to choose, where there is a risk at all.
-
-    Parameters
-    ----------
-    branches : tuple of int
-        Where the live automaton may have been before.
-    step : Step
-        Where it is now.
-    risk : Risk
-        The risk of the recorded mix.
-    """
+    """Return the least risk over all ways to choose, where there is a risk at all."""
     table = compiled.least
     assert table is not None
     if risk is CERTAIN or risk is OVER or risk is NO_RISK or risk is NOT_JUDGED:

@@ -52,8 +52,6 @@ class PropertyState(NamedTuple):
         Where the live automaton may be after the last tick.
     latched : bool
         A violation was counted and its condition may not have cleared.
-    policy : PolicyState
-        Alert level and counters.
     belief : Belief
         How probable each product state is; empty if beliefs are not computed.
     breach : Breach or None
@@ -72,8 +70,6 @@ class TickInputs(NamedTuple):
 
     Attributes
     ----------
-    observation : Observed
-        What is known of the state.
     row : int or None
         Its row in the tables, where the model has it.
     action : str or None
@@ -109,14 +105,6 @@ def judge(
 
     Parameters
     ----------
-    compiled : CompiledProperty
-        The property.
-    before : PropertyState
-        Its state after the tick before.
-    moment : TickInputs
-        What is known at this tick.
-    model : LoadedModel or None
-        The learned states; without a model there is no risk.
     beliefs : Filter or None
         What beliefs are computed with, if anything asks for them.
     """
@@ -320,15 +308,7 @@ def _breach(
     step: Step,
     status: PropertyStatus,
 ) -> Followed:
-    """Return what is open after a tick, and whether its violation counts.
-
-    Parameters
-    ----------
-    step : Step
-        Where the automaton is after the tick.
-    status : PropertyStatus
-        What is certain of the property.
-    """
+    """Return what is open after a tick, and whether its violation counts."""
     if before is None and not step.violation:
         return WHOLE
     ended = status is PropertyStatus.ENDED

@@ -88,12 +88,6 @@ def explain_risk(
 
     Parameters
     ----------
-    monitor : Monitor
-        With a model.
-    name : str
-        The property.
-    state : int
-        State code.
     automaton_state : int
         State of the property's automaton after it has read `state`.
     values : sequence, optional

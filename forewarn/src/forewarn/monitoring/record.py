@@ -46,15 +46,7 @@ ANOMALY_TYPE = "forewarn_msgs/msg/Anomaly"
 
 
 class Names(NamedTuple):
-    """The topics of one node.
-
-    Attributes
-    ----------
-    node : str
-        Full name of the node.
-    risk, events, external : str
-        Its topics for risk, events and signals by name.
-    """
+    """The topics of one node."""
 
     node: str
     risk: str
@@ -108,16 +100,6 @@ class RecordWriter:
 
     Parameters
     ----------
-    path : Path or str
-        The file; must not exist.
-    names : Names
-        The node's topics.
-    spec_text : str
-        The monitor file.
-    types : mapping of str to MessageType
-        Definition of each topic that may be consumed.
-    detector : Detector, optional
-        What tells anomalies.
     rules : mapping of str to bytes
         Files of rules about plans, by the attachments' names.
     key : bytes, optional

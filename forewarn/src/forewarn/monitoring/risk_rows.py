@@ -87,14 +87,8 @@ def risk_rows(
 
     Parameters
     ----------
-    monitor : Monitor
-        The monitor that gave the verdict.
-    verdict : Verdict
-        One tick.
     violations : sequence of int
         How many breaches of each property there were so far.
-    muted : collection of str
-        Properties whose alerts an operator has silenced.
     """
     vocabulary = monitor.abstraction.vocabulary
     key = vocabulary.observed_key(verdict.observation)

@@ -129,15 +129,7 @@ class Detector(Protocol):
         action: str | None,
         values: Sequence[Any] = (),
     ) -> tuple[RunState, AnomalyRow]:
-        """Take in a tick.
-
-        Parameters
-        ----------
-        before : RunState or None
-            The state after the last tick; None at the beginning.
-        values : sequence
-            Values of all signals in slot order; None where unknown.
-        """
+        """Take in a tick."""
 
     def pack(self) -> bytes:
         """Return all that it rests on, for a record."""

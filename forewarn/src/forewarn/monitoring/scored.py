@@ -35,8 +35,6 @@ class Scored:
         Where the scores are among the values of signals.
     weights : tuple of float
         Of their log-odds.
-    calibration : Recalibration or None
-        What maps the sum to observed frequency.
     """
 
     table: RiskTable
@@ -89,11 +87,6 @@ class Scored:
         """Return the risk by the scores without a state: the weighted mean of their log-odds.
 
         NaN if none of them weighs anything.
-
-        Parameters
-        ----------
-        odds : float
-            What `odds` returned.
         """
         weight = sum(self.weights)
         if not weight > 0.0:

@@ -24,10 +24,6 @@ class Inputs:
 
     Parameters
     ----------
-    monitor : Monitor
-        Compiled monitor.
-    message_types : mapping of str to MessageType
-        Definition of each available topic.
     readers : mapping of str to callable, optional
         Functions that judge plans in signals. By default, they read the files of rules that the
         monitor file names.

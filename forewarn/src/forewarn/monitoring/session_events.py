@@ -147,8 +147,6 @@ class ModelChange:
     ----------
     model, tables : str or None
         Attachments of the record; None if there is no record.
-    digest : str
-        Digest of the model.
     """
 
     kind: ClassVar[str] = "model"
@@ -165,14 +163,8 @@ class GoalDecided:
 
     Attributes
     ----------
-    guard, topic : str
-        Name of the guard, and the topic of its goals.
-    tick : int
-        Moment at which the goal was judged.
     goal : str
         The serialized goal in base 64; empty if it was too large.
-    passes : bool
-        Whether it was passed on.
     action, active, property, certain, risk, reason
         Those of the `Judgement`.
     failure : str or None

@@ -76,10 +76,6 @@ def sources_of(
 
     Parameters
     ----------
-    monitor : Monitor
-        The monitor that gave the verdict.
-    verdict : Verdict
-        One tick.
     ages : sequence of int or None
         Age in nanoseconds of each source signal; None if nothing ever arrived.
     since : mapping of str to int

@@ -64,24 +64,12 @@ class Monitor:
 
     Attributes
     ----------
-    spec : MonitorSpec
-        The monitor file.
-    abstraction : Abstraction
-        Signals and predicates.
-    properties : tuple of CompiledProperty
-        In the order of the monitor file.
     model : LoadedModel or None
         The learned states; without a model there are verdicts and no risk.
     notes : tuple of str
         What the user should know about properties and tables.
     remarks : tuple of str
         What risks and their bounds are made of, which warns of nothing.
-    detector : Detector or None
-        What tells runs that are unlike normal ones, if the monitor file asks for it.
-    shield : Shield or None
-        What is safest in each state, if the monitor file asks for it and the model knows.
-    filter : Filter or None
-        What beliefs are computed with, if the monitor file asks for them and there is a model.
     """
 
     spec: MonitorSpec
@@ -145,15 +133,6 @@ class Monitor:
         state : MonitorState
             The state that the step before returned. Every tick that was missed since counts as
             a tick at which nothing is known.
-        snapshot : Snapshot
-            All source signals at the tick.
-
-        Returns
-        -------
-        state : MonitorState
-            The state for the next step.
-        verdict : Verdict
-            The verdict at this tick.
         """
         first = snapshot.tick if state.tick is None else state.first
         missed: frozenset[str] = frozenset()
@@ -260,8 +239,6 @@ class Monitor:
 
         Parameters
         ----------
-        state : MonitorState
-            What the step before returned.
         values : sequence
             What is known of the source signals then, in slot order; None where unknown.
         """

@@ -60,10 +60,6 @@ class LoadedModel:
 
     Attributes
     ----------
-    digest : str
-        Digest of the model's counts, for messages and records.
-    vocabulary : StateSpace
-        The states of the model.
     index : dict
         Row of every state code.
     states : tuple of int
@@ -130,22 +126,12 @@ class CompiledProperty:
 
     Attributes
     ----------
-    name : str
-        Name in the monitor file.
-    spec : PropertySpec
-        Its section of the monitor file.
-    automaton : Automaton
-        Deterministic monitor.
     live : LiveAutomaton
         The same monitor, which goes on after violations and between episodes.
-    rules : Rules
-        Policy.
     table : RiskTable or None
         Risk of all product states; None without a model.
     row_classes : ndarray of int
         Letter class of each model state.
-    outlook : HittingTimes or None
-        What lies ahead of each product state; None without a model.
     least : ProcessRisk or None
         Least risk over all ways to choose; None unless it is the property's risk measure.
     raw : RiskTable or None

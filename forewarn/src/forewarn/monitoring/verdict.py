@@ -86,8 +86,6 @@ class PropertyVerdict(NamedTuple):
 
     Attributes
     ----------
-    name : str
-        The property.
     status : PropertyStatus
         VIOLATED also while a condition that violates an invariant lasts.
     violation : bool
@@ -100,23 +98,13 @@ class PropertyVerdict(NamedTuple):
         The model knows a state that agrees with what is known.
     automaton : tuple of int
         States the automaton may be in.
-    level : Level
-        What the policy makes of it.
     alert_since : int
         Tick at which the present level began.
-    least : LeastFigure
-        The least risk over all ways to choose, where it is the property's risk measure.
-    expected : ExpectedFigure
-        The mean risk over what the state may be, where it is asked for.
     counted : bool
         The violation at this tick counts: it is the first of its breach; see `breach`.
     held : str
         Why an alert that acts goes on although its risk may be low, by `hold_while` of the monitor
         file; empty where nothing holds it.
-    broken : Broken
-        Whether the rule is broken at this tick; see `breach`.
-    shown : Shown
-        What the policy was shown.
     """
 
     name: str
@@ -143,20 +131,12 @@ class Verdict(NamedTuple):
 
     Attributes
     ----------
-    tick, time_ns : int
-        The tick, and its time in nanoseconds.
-    observation : Observed
-        What is known of the state.
-    properties : tuple of PropertyVerdict
-        In the order of the monitor file.
     stale : tuple of StaleSignal
         Source signals that are too old, or never came.
     failures : tuple of Failure
         What was received and could not be read or decided.
     values : sequence
         Values of all signals in the abstraction's order; None where unknown.
-    anomaly : AnomalyRow or None
-        The anomaly of the present run; None if the monitor file does not ask for it.
     repeats : int
         So many ticks follow that come to the same, but for their time and the ages of `stale`.
     """

@@ -36,13 +36,7 @@ class Actuator(Protocol):
 
 
 class Confirmation:
-    """Whether what was asked for is taken up in time.
-
-    Parameters
-    ----------
-    timeout : float
-        Seconds.
-    """
+    """Whether what was asked for is taken up in time."""
 
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout

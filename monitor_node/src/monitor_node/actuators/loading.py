@@ -18,11 +18,20 @@ from forewarn.config.actuators import ActuatorsSpec
 from forewarn.monitoring.intervention import NOTHING, Intervention, strongest
 from forewarn.registry import ACTUATORS, extension
 from forewarn_ros.status import Severity, Status
-from monitor_node.actuators.dead_man import unwatched
 from monitor_node.actuators.interface import Actuator
 from monitor_node.message_types import interface_class
 
 POLL_PERIOD = 0.1
+NAV2_UNWATCHED = (
+    "no dead man's switch: when the monitor dies, goals are pursued, and a speed limit stays as it "
+    "is. A lock_topic with a timeout in twist_mux, the parameter bond, or actuators.twist would "
+    "stop the robot"
+)
+AUTOWARE_UNWATCHED = (
+    "no dead man's switch: when the monitor dies, its last command stays in force. A unit for it "
+    "in Autoware's diagnostic graph would stop the vehicle (say so by diagnostic_graph: true), or "
+    "actuators.twist"
+)
 
 
 def named(spec: ActuatorsSpec) -> dict[str, Any]:
@@ -41,13 +50,7 @@ def module(name: str) -> Any:
 
 
 def check_messages(spec: ActuatorsSpec) -> None:
-    """Check that the messages of all named actuators are installed.
-
-    Raises
-    ------
-    TypeNotInstalledError
-        Naming the actuator and the package that is missing.
-    """
+    """Check that the messages of all named actuators are installed."""
     for name in named(spec):
         for interface in module(name).INTERFACES:
             interface_class(interface, where=f"actuators.{name}")
@@ -56,19 +59,8 @@ def check_messages(spec: ActuatorsSpec) -> None:
 class Actuators:
     """All actuators of a node; a failure of one is reported and does not stop the others.
 
-    Parameters
-    ----------
-    node : Node
-        Where they live.
-    spec : ActuatorsSpec
-        What the monitor file names.
-    warn : callable
-        Logs a line.
-
     Attributes
     ----------
-    present : Intervention
-        What is asked for.
     decided : bool
         Something was: until then, what a former life has left stays in force.
     """
@@ -157,3 +149,21 @@ class Actuators:
                 self._warn(text)
             else:
                 self._failures.pop(actuator.name, None)
+
+
+def unwatched(spec: ActuatorsSpec, *, bond: bool) -> dict[str, str]:
+    """Return, by actuator, what does not happen when the monitor dies.
+
+    Parameters
+    ----------
+    spec : ActuatorsSpec
+        What the monitor file names. A gate stops the robot whatever else is named.
+    """
+    found: dict[str, str] = {}
+    if spec.twist is not None:
+        return found
+    if spec.nav2 is not None and spec.nav2.lock_topic is None and not bond:
+        found["nav2"] = NAV2_UNWATCHED
+    if spec.autoware is not None and not spec.autoware.diagnostic_graph:
+        found["autoware"] = AUTOWARE_UNWATCHED
+    return found

@@ -45,24 +45,6 @@ class Goals:
     """The guards of a node, from its configuration on.
 
     While the monitor is not active no goal can be judged, and `on_failure` says what becomes of it.
-
-    Parameters
-    ----------
-    node : LifecycleNode
-        Where they live.
-    spec : MonitorSpec
-        The monitor file.
-    outputs : Outputs
-        Topics.
-    now_ns : callable
-        Returns the node's time.
-    warn : callable
-        Logs a line.
-
-    Raises
-    ------
-    InputError
-        If a type is not installed, or its result has no field for the reason.
     """
 
     def __init__(
@@ -111,17 +93,7 @@ class Goals:
         return sum(proxy.running for proxy in self._proxies.values())
 
     def decide(self, watch: LiveSession, tick: int) -> tuple[GoalDecided, str, bytes]:
-        """Judge the first goal that waits, for the next tick.
-
-        Returns
-        -------
-        decided : GoalDecided
-            What was decided.
-        topic : str
-            Topic of the goal.
-        payload : bytes
-            The goal.
-        """
+        """Judge the first goal that waits, for the next tick."""
         goal = self._waiting.popleft()
         guard = self._spec.guards[goal.guard]
         try:

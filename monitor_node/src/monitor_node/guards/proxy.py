@@ -34,15 +34,7 @@ MOST_EARLY = 100
 
 
 def action_class(name: str, spec: GuardSpec) -> Any:
-    """Return the class of a guard's action.
-
-    Raises
-    ------
-    TypeNotInstalledError
-        If its type is not installed.
-    ConfigError
-        If its result has no such field for the reason.
-    """
+    """Return the class of a guard's action."""
     kind = interface_class(spec.type, where=f"guards.{name}.type")
     fields = kind.Result.get_fields_and_field_types()
     texts = [field_name for field_name, type_name in fields.items() if type_name == "string"]
@@ -68,20 +60,14 @@ class Running:
 
     Attributes
     ----------
-    goal : message
-        The goal.
     server : frozenset
         Who served it, by the identifiers of the publishers of its status.
-    remote : ClientGoalHandle
-        The goal at the server.
     handle : ServerGoalHandle or None
         The goal for its client; None until the client has its answer.
     since : float
         When the server accepted it, in s of the steady clock.
     asking : int
         Requests to cancel that the server has not answered: it may not end before.
-    outcome : (int, message) or None
-        How it ended, and with what result.
     """
 
     goal: Any
@@ -100,22 +86,13 @@ class ActionProxy:
 
     Parameters
     ----------
-    node : Node
-        Where it lives.
-    kind : type
-        What `action_class` gives.
-    spec : GuardSpec
-        What it guards.
     judge : callable
         Takes a serialized goal and a future for its `Verdict`; a future that is done needs none.
-    say : callable
-        Takes what has gone wrong, for people.
 
     Attributes
     ----------
     problem : str
         What is wrong at the server since a goal passed last; empty if nothing is.
-
     """
 
     def __init__(
