@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -123,26 +122,6 @@ def test_a_file_holds_all_that_lies_about_the_moment(world: Path, tmp_path: Path
     assert not list((tmp_path / "incidents").glob("*.part"))
 
 
-def test_triggers_that_overlap_make_one_file_and_others_their_own(
-    world: Path, tmp_path: Path
-) -> None:
-    with boxed(world, tmp_path) as (_, probe, stepper):
-        stepper.steps(5, speed=1.0, distance=30.0)
-        first = drive(stepper)
-        calm(stepper, 6)
-        again = drive(stepper)
-        assert again - first <= 10
-        calm(stepper, 30)
-        (one,) = wait_for_files(probe, tmp_path, 1)
-        drive(stepper)
-        calm(stepper, 15)
-        both = wait_for_files(probe, tmp_path, 2)
-    assert one in both
-    with open_recording(one) as recording:
-        moments = json.loads(recording.metadata()[TABLE]["moments"])
-    assert [moment["kind"] for moment in moments].count("act") >= 2
-
-
 def test_a_service_writes_one_whenever_somebody_asks(world: Path, tmp_path: Path) -> None:
     with boxed(world, tmp_path, trigger="anomaly") as (process, probe, stepper):
         stepper.steps(5, speed=1.0, distance=30.0)
@@ -167,27 +146,6 @@ def test_without_a_black_box_there_is_nothing_to_save(world: Path) -> None:
         assert "black_box" in response.message
 
 
-def test_a_full_disk_costs_the_incident_and_not_the_next_one(world: Path, tmp_path: Path) -> None:
-    """The kernel refuses the process every byte beyond a size, as a full disk refuses it."""
-    with boxed(world, tmp_path) as (process, probe, stepper):
-        stepper.steps(5, speed=1.0, distance=30.0)
-        before = resource.prlimit(process.process.pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(process.process.pid, resource.RLIMIT_FSIZE, (3000, before[1]))
-        drive(stepper)
-        calm(stepper, 15)
-        probe.wait_for_status("black box", "ERROR", "could not be written")
-        (torn,) = files(tmp_path)
-        assert torn.stem.endswith("-torn")
-        assert str(torn) in probe.text("black box")
-        resource.prlimit(process.process.pid, resource.RLIMIT_FSIZE, before)
-        drive(stepper)
-        calm(stepper, 15)
-        probe.wait_for_status("black box", "OK")
-        assert len(files(tmp_path)) == 2
-        ticks = [message.risks[0].tick for message in probe.risks]
-        assert ticks == list(range(ticks[0], ticks[0] + len(ticks))), "none is left out"
-
-
 def test_a_kill_while_writing_leaves_a_file_that_the_next_life_names(
     start: Start, probe: Probe, tmp_path: Path
 ) -> None:
@@ -209,13 +167,3 @@ def test_a_kill_while_writing_leaves_a_file_that_the_next_life_names(
     with open_recording(torn) as recording:
         assert recording.topics["/monitor/output/risk"].count > 5
         assert recording.metadata()[TABLE]["trigger"] == "request"
-
-
-def test_an_orderly_end_completes_the_file(start: Start, probe: Probe, tmp_path: Path) -> None:
-    process = start(config=str(write_config(tmp_path)))
-    probe.wait(lambda: len(probe.risks) > 3, "ticks")
-    response = probe.call(SaveIncident, "save_incident")
-    assert process.stop() == 0
-    assert [str(path) for path in files(tmp_path)] == [response.path]
-    with open_recording(Path(response.path)) as recording:
-        assert recording.metadata()[TABLE]["complete"] == "yes"

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from evaluation.soak.soak import PUNCTUAL, soak
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = [pytest.mark.ros, pytest.mark.slow, pytest.mark.long]
 
 
 def test_under_load_no_tick_is_left_out_or_lacks_the_newest_sample(domain: int) -> None:

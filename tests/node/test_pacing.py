@@ -239,25 +239,6 @@ def test_ticks_follow_each_other_in_2038_in_2106_and_at_the_end_of_64_bits(
     assert pacer.jumps == 0
 
 
-@pytest.mark.parametrize("rate", [0.1, 1.0, 3.0, 7.3, 10.0, 29.97, 1000.0, 1e-6, 12345.678])
-def test_ticks_are_exact_at_powers_of_two_where_floats_are_not(rate: float) -> None:
-    grid = Grid(rate)
-    for edge in (1 << 31, 1 << 53, 1 << 62, 1 << 63, YEAR_2038, 1 << 64):
-        for time_ns in (edge - 1, edge, edge + 1):
-            after, before = grid.tick_at_or_after(time_ns), grid.tick_at_or_before(time_ns)
-            assert grid.time_ns(after - 1) < time_ns <= grid.time_ns(after)
-            assert grid.time_ns(before) <= time_ns < grid.time_ns(before + 1)
-            assert after - before in (0, 1)
-            assert grid.tick_at_or_after(grid.time_ns(after)) == after
-
-
-@given(st.integers(-(1 << 63), (1 << 63) - 1), st.sampled_from([0.1, 3.0, 10.0, 29.97, 1000.0]))
-def test_each_moment_lies_between_two_ticks_before_1970_as_well(time_ns: int, rate: float) -> None:
-    grid = Grid(rate)
-    tick = grid.tick_at_or_before(time_ns)
-    assert grid.time_ns(tick) <= time_ns < grid.time_ns(tick + 1)
-
-
 def test_a_stamp_holds_times_until_2038() -> None:
     last = YEAR_2038 - 1
     stamp = to_time(last)

@@ -9,9 +9,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from forewarn_msgs.msg import Arrivals, RiskArray
 from rclpy.duration import Duration
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from rosgraph_msgs.msg import Clock as ClockMessage
+from std_msgs.msg import String
 
 from forewarn.errors import ForewarnError, InputError
 from forewarn.recordings.interface import Recording, Sample
@@ -23,7 +26,6 @@ from forewarn_ros.events import owner
 from forewarn_ros.messages import from_time, to_time
 from forewarn_ros.overrides import tell_ignored, tell_unaddressed
 from forewarn_ros.process import WAKE, Interrupt, middleware
-from monitor_node.conversions import Arrivals, ClockMessage, RiskArray, String
 from monitor_node.inputs import ARRIVALS
 from monitor_node.lockstep import (
     Announced,

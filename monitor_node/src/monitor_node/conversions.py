@@ -13,7 +13,6 @@ from forewarn_msgs.msg import (
     Alert,
     AlertArray,
     Anomaly,
-    Arrivals,
     Risk,
     RiskArray,
     RiskDetails,
@@ -24,18 +23,7 @@ from forewarn_msgs.msg import (
 from forewarn_msgs.msg import (
     Intervention as InterventionMessage,
 )
-from forewarn_msgs.srv import (
-    Acknowledge,
-    Explain,
-    ListAlerts,
-    LoadModel,
-    Mute,
-    Release,
-    Reset,
-    SaveIncident,
-)
 from rclpy.serialization import serialize_message
-from rosgraph_msgs.msg import Clock as ClockMessage
 from std_msgs.msg import String
 
 from forewarn.config.actions import ACTIONS
@@ -48,25 +36,6 @@ from forewarn.monitoring.session_events import Event, encode
 from forewarn_ros.messages import header, seconds_since, to_time
 from monitor_node.explaining import RiskExplanation
 from monitor_node.statements import ACT, OBSERVE, Statement
-
-__all__ = [
-    "Acknowledge",
-    "AlertArray",
-    "Anomaly",
-    "Arrivals",
-    "ClockMessage",
-    "Explain",
-    "InterventionMessage",
-    "ListAlerts",
-    "LoadModel",
-    "Mute",
-    "Release",
-    "Reset",
-    "RiskArray",
-    "SaveIncident",
-    "Signals",
-    "String",
-]
 
 MODES = {InterventionMessage.OBSERVE: OBSERVE, InterventionMessage.ACT: ACT}
 DETAILS = frozenset(RiskDetails.get_fields_and_field_types())

@@ -14,11 +14,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from forewarn_msgs.msg import Arrivals
 from rclpy.node import Node
 from rclpy.subscription import Subscription
 
 from forewarn_ros.events import owner
-from monitor_node.conversions import Arrivals
 from monitor_node.message_types import TypeNotInstalledError, message_class
 from monitor_node.qos import Quality, follow, missing, offered, profile
 

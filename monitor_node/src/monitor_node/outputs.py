@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from forewarn_msgs.msg import AlertArray, Anomaly, RiskArray, Signals
+from forewarn_msgs.msg import Intervention as InterventionMessage
 from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
+from std_msgs.msg import String
 
 from forewarn.signals.clock import Clock
-from monitor_node.conversions import (
-    AlertArray,
-    Anomaly,
-    InterventionMessage,
-    RiskArray,
-    Signals,
-    Signature,
-    String,
-)
+from monitor_node.conversions import Signature
 
 PERIODS_TO_DEADLINE = 2
 PERIODS_TO_DEATH = 5

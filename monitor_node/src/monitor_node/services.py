@@ -9,6 +9,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from forewarn_msgs.srv import (
+    Acknowledge,
+    Explain,
+    ListAlerts,
+    LoadModel,
+    Mute,
+    Release,
+    Reset,
+    SaveIncident,
+)
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.exceptions import InvalidHandle
 from rclpy.task import Future
@@ -25,16 +35,6 @@ from forewarn.monitoring.step import Monitor
 from forewarn.threads import in_background
 from monitor_node import conversions
 from monitor_node.composing import ages_at
-from monitor_node.conversions import (
-    Acknowledge,
-    Explain,
-    ListAlerts,
-    LoadModel,
-    Mute,
-    Release,
-    Reset,
-    SaveIncident,
-)
 from monitor_node.explaining import explain, reasons
 from monitor_node.model_subprocess import MEGABYTE, load_in_subprocess
 
