@@ -67,7 +67,7 @@ fuzz: setup ## ten minutes of hostile input for each reader (FOREWARN_FUZZ_SECON
 
 soak: setup ## ten minutes under load for each executor (SOAK_MINUTES=10), and a hundred kills (FOREWARN_KILLS=100)
 	@$(BIN)/python -m evaluation.soak.soak --minutes $${SOAK_MINUTES:-10}
-	@FOREWARN_KILLS=$${FOREWARN_KILLS:-100} $(BIN)/python -m pytest --timeout=0 tests/actuators/test_journal.py $(PYTEST_ARGS)
+	@FOREWARN_LONG=1 FOREWARN_KILLS=$${FOREWARN_KILLS:-100} $(BIN)/python -m pytest --timeout=0 tests/actuators/test_journal.py $(PYTEST_ARGS)
 
 study: setup ## seven scenarios in SUMO against simpler and trained monitors, for hours (STUDY_SEEDS=80)
 	@$(BIN)/python -m evaluation.study.study --runs $${STUDY_SEEDS:-80}

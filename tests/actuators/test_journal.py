@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count, islice
 from pathlib import Path
@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 from acting import ESCALATING, alert, calm, config
-from forewarn_msgs.msg import Anomaly, RiskArray
+from forewarn_msgs.msg import RiskArray
 from forewarn_msgs.srv import Acknowledge
 from life import WORLD, measured, unsigned
-from live_ros import KEPT, Probe, Process, Stepper, environment, monitor_parameters, of
+from live_ros import Probe, Process, Stepper, environment, monitor_parameters, of
 from planners import Planner
 from rclpy.serialization import deserialize_message
-from small_world import MONITOR, TYPES, serialized, write_watched
+from small_world import MONITOR, TYPES, serialized
 
 from forewarn.assessment.record_replay import replay_record
 from forewarn.config.file import load_spec
@@ -127,58 +127,6 @@ def test_an_obligation_is_still_pending_after_a_kill(
     assert not [text for tick in replayed for text in tick.differences()]
 
 
-@pytest.fixture(scope="module")
-def watching(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return the parameters of a node that watches runs for anomalies, tick by tick."""
-    text = (
-        MONITOR + "action: \"'brake' if speed < 2.9 else 'go'\"\nlearning: {recording_end: drop}\n"
-    )
-    return write_watched(tmp_path_factory.mktemp("watching"), text)
-
-
-def test_a_run_is_judged_after_a_kill_as_in_one_life(
-    begin: Callable[..., Process], tmp_path: Path, probe: Probe, watching: dict[str, str]
-) -> None:
-    driven = [(3.0, 30.0), (3.0, 29.7), (2.0, 5.0), (3.0, 5.0), (3.0, 29.0), (3.0, 28.7)]
-    driven += [(3.0, 28.5 - 0.3 * i) for i in range(12)]
-    record = tmp_path / "record.mcap"
-
-    def lives(kills: Sequence[int], journal: str) -> list[Anomaly]:
-        """Drive on through a kill before each of some steps; return what was said of the run."""
-        said: list[Anomaly] = []
-        place = 0
-        tick = 17_000_000_000
-        for number, end in enumerate([*kills, len(driven)]):
-            kept = str(record) if number else ""
-            files = {**watching, "journal": str(tmp_path / journal), "record": kept}
-            process, seen = begin(**files, mode="observe"), Probe(probe.domain)
-            topic = f"{seen.monitor}/output/anomaly"
-            seen.node.create_subscription(Anomaly, topic, said.append, KEPT)
-            stepper = Stepper(seen, start=tick)
-            stepper.begin()
-            for speed, distance in driven[place:end]:
-                stepper.step(speed=speed, distance=distance)
-                place += 1
-                seen.wait(lambda wanted=place: len(said) == wanted, "what is said of the run")
-            tick = stepper.tick
-            if number:
-                seen.wait_for_status("journal", "OK", ", and the run")
-            seen.close()
-            if end == len(driven):
-                assert process.stop() == 0, process.output
-            else:
-                kill(process)
-        return said
-
-    whole, killed = lives([], "one"), lives([7], "other")
-    assert whole[-1].transitions == len(driven) - 1
-    assert whole[-1].worst == whole[6].worst, "the most surprising step came before the kill"
-    assert list(map(repr, killed)) == list(map(repr, whole))  # all digits; NaN is like NaN
-    replayed = list(replay_record(record))
-    assert len(replayed) == len(driven) - 7
-    assert not [text for tick in replayed for text in tick.differences()]
-
-
 def test_a_damaged_journal_is_reported_until_the_service_acknowledges_it(
     start: Callable[..., Process], tmp_path: Path, probe: Probe
 ) -> None:
@@ -232,6 +180,7 @@ def watched(
     return {int(item): text for item, text in found["told"].items()}, found["tick"]
 
 
+@pytest.mark.long
 def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_been(
     begin: Callable[..., Process], world: Path, tmp_path: Path, domain: int
 ) -> None:

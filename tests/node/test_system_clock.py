@@ -38,7 +38,7 @@ def set_clock(world: Path, tmp_path: Path, domain: int) -> Iterator[Setter]:
         assert monitor.wait(LIMIT) == 0
 
 
-@pytest.mark.parametrize("ahead", [-3600.0, 100.0])
+@pytest.mark.parametrize("ahead", [-3600.0, pytest.param(100.0, marks=pytest.mark.long)])
 def test_a_monitor_goes_on_by_a_clock_that_was_set_and_holds_what_it_asked_for(
     set_clock: Setter, probe: Probe, ahead: float
 ) -> None:
