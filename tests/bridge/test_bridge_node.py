@@ -197,12 +197,6 @@ def test_a_layout_that_is_not_known_is_a_problem_of_its_channel(
     assert waiting.change("deactivate") and waiting.change("cleanup")
 
 
-def told_apart(node: Any) -> str:
-    """Return what the bridge says of both topics; empty unless it says something of both."""
-    status = next(iter(node._statuses()))
-    return status.message if status.message.count("no messages on") == 2 else ""
-
-
 def test_the_help_of_the_launch_file_and_the_parameters_agree(repository: Path) -> None:
     import ast
 

@@ -21,7 +21,6 @@ pytestmark = [pytest.mark.ros, pytest.mark.timeout(900), pytest.mark.usefixtures
 STOP, RESUME_CRUISE = 4, 5
 OK, WARN, ERROR = 0, 1, 2
 CHASSIS, PLANNING = "/apollo/canbus/chassis", "/apollo/planning/command"
-PLANNING_COMMAND = "apollo.planning.PlanningCommand"
 SIGNALS = "/monitor/input/signals"
 
 

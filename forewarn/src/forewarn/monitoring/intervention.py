@@ -81,10 +81,6 @@ class Intervention(NamedTuple):
         # One NaN for all: the same has to equal itself, or it would be sent at every tick.
         return Intervention(self.action, self.speed_limit if self.limits else math.nan, self.id)
 
-    @builtins.property
-    def _order(self) -> tuple[int, str, bool]:
-        return self.id, self.action, self.active
-
     def asks_the_same(self, other: Intervention | None) -> bool:
         """Tell whether both ask for the same; a limit of NaN is none."""
         if (
