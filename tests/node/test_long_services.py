@@ -136,6 +136,7 @@ def big(world: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_a_model_just_below_the_limit_leaves_no_memory_behind_and_lets_ticks_go_on(
     big: Path, held: Held
 ) -> None:

@@ -54,15 +54,10 @@ def stamp_reader(pool: Pool, message: str) -> Callable[[bytes], Stamp]:
 
 @dataclass
 class Traffic:
-    """What came on one channel so far.
+    """What came on one channel so far."""
 
-    Attributes
-    ----------
-    received, late, lost, restarts : int
-        Messages; those that came after a younger one (not used); those that never came, by
-        the numbers in their headers; times that numbering began again.
-    """
-
+    # received, late, lost, restarts: messages; those that came after a younger one (not used);
+    # those that never came, by the numbers in their headers; times that numbering began again
     received: int = 0
     late: int = 0
     lost: int = 0

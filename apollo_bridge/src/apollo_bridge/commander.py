@@ -42,35 +42,22 @@ LEAST_LIMIT = 0.1
 
 
 class Command(NamedTuple):
-    """Something for planning.
-
-    Attributes
-    ----------
-    data : bytes or None
-        The serialized message; None if there is none to write now, for the reason in `remark`.
-    """
+    """Something for planning."""
 
     name: str
     target: str
+    # The serialized message; None if there is none to write now, for the reason in `remark`
     data: bytes | None
     remark: str = ""
 
 
 @dataclass
 class Latch:
-    """Something that is written when it changes, and again and again while it holds.
-
-    Attributes
-    ----------
-    repeat_ns : int
-        Nanoseconds after which what is in force is written again.
-    ends_again : int
-        How many times more the end of it is written.
-    """
+    """Something that is written when it changes, and again and again while it holds."""
 
     current: Any = None
-    repeat_ns: int = REPEAT_NS
-    ends_again: int = 0
+    repeat_ns: int = REPEAT_NS  # Nanoseconds after which what is in force is written again
+    ends_again: int = 0  # How many times more the end of it is written
     _sent_ns: int = 0
     _unwritten: bool = False
 

@@ -36,21 +36,13 @@ NEEDS_ROUTE = "a limit of speed can be given only for a route that is sent while
 
 
 class Way(NamedTuple):
-    """How stops reach planning.
-
-    Attributes
-    ----------
-    resume : str
-        The action that ends the others.
-    service : bool
-        Whether it is a service, which only Cyber RT itself can call, and no channel.
-    """
+    """How stops reach planning."""
 
     target: str
     message: str
     numbers: Mapping[str, int]
-    resume: str
-    service: bool
+    resume: str  # The action that ends the others
+    service: bool  # Whether it is a service, which only Cyber RT itself can call, and no channel
 
 
 WAYS = {

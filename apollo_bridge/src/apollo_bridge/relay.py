@@ -68,19 +68,12 @@ class Memory:
 
     Apollo holds a STOP until another command comes. If the intervention ends while no bridge runs,
     the next bridge has to know that it was a bridge who had asked for it.
-
-    Attributes
-    ----------
-    lost : str
-        What a damaged file has lost; empty if none has.
-    left : mapping
-        What a former life left in force, by channel or service.
     """
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self.lost = ""
-        self.left: Mapping[str, Any] = {}
+        self.lost = ""  # What a damaged file has lost; empty if none has
+        self.left: Mapping[str, Any] = {}  # What a former life left in force, by channel or service
         self._failed = ""
         self._file = None if path is None else JournalFile(path, "apollo bridge", FORMAT)
         self._written: dict[str, Any] | None = None

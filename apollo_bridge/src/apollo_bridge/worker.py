@@ -32,11 +32,6 @@ class Worker:
         Hz; messages that come faster are taken together.
     listeners : mapping of str to callable
         Takes the data of channels that are no signals; called in this thread.
-
-    Attributes
-    ----------
-    answers : dict of str to str
-        The newest answer of each service that was called: a problem, or nothing.
     """
 
     def __init__(
@@ -54,6 +49,7 @@ class Worker:
         self.published = 0
         self.topology: Mapping[str, Sequence[str]] | None = None
         self.error = ""
+        # The newest answer of each service that was called: a problem, or nothing
         self.answers: dict[str, str] = {}
         self._listeners = listeners or {}
         self._publish = publish

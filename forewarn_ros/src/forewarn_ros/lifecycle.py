@@ -59,16 +59,11 @@ class ReportingNode(SimulatedTime, LifecycleNode):
     Its topics have no events, not even rclpy's own. One that waits for its executor makes it spin
     while data waits too, and ends the process if the topic is destroyed meanwhile and the executor
     is EventsExecutor (ros2/rclpy#1644). `qos_mismatches` does what events would do.
-
-    Attributes
-    ----------
-    problem : str
-        Why the last transition failed; empty if it did not.
     """
 
     def __init__(self, name: str, **arguments: Any) -> None:
         super().__init__(name, **arguments)
-        self.problem = ""
+        self.problem = ""  # Why the last transition failed; empty if it did not
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
 

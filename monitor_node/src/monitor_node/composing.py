@@ -32,13 +32,7 @@ class Composed(NamedTuple):
 
 
 class Composer:
-    """Evaluates ticks and puts their messages together; a tick is remembered when it is committed.
-
-    Attributes
-    ----------
-    published : Intervention or None
-        The last published request; None before the first.
-    """
+    """Evaluates ticks and puts their messages together; only what is committed is remembered."""
 
     def __init__(
         self, watch: LiveSession, inputs: Inputs, signature: conversions.Signature
@@ -46,7 +40,7 @@ class Composer:
         self._watch, self._inputs, self._signature = watch, inputs, signature
         self._risks = conversions.RiskMessages()
         self._lapses, self._remedies = Lapses(), Remedies()
-        self.published: Intervention | None = None
+        self.published: Intervention | None = None  # the last request; None before the first
 
     def compose(self, tick: int) -> Composed:
         """Evaluate a tick and put its messages together."""

@@ -22,19 +22,12 @@ DEFAULT_TIMEOUT = 1.0
 
 
 class Lasting:
-    """Since when signals have no value, and whether time jumps since several publish it.
-
-    Attributes
-    ----------
-    unknown : mapping of str to int
-        Tick at which a signal was first seen without a value, for those that have none.
-    quarrels : bool
-        The clock has jumped while it had several publishers.
-    """
+    """Since when signals have no value, and whether time jumps since several publish it."""
 
     def __init__(self) -> None:
+        # Tick at which a signal was first seen without a value, for those that have none
         self.unknown: Mapping[str, int] = {}
-        self.quarrels = False
+        self.quarrels = False  # The clock has jumped while it had several publishers
         self._first: int | None = None
         self._calm_jumps = 0
 

@@ -28,32 +28,17 @@ close the way: what a planner computes is rarely exactly zero."""
 
 
 class Limits(NamedTuple):
-    """Bounds of what is let out.
+    """Bounds of what is let out."""
 
-    Attributes
-    ----------
-    greatest : Pace
-        Speed backwards in m/s, and turn rate in place in rad/s.
-    distance, time : float
-        Metres backwards and seconds of motion in one stop.
-    renewed_after : float
-        Seconds without a stop after which the next one is another one.
-    longest : float
-        Seconds for which an output may be in force before the next one; as much is kept in
-        reserve of distance and time.
-    gain : Rates
-        Accelerations.
-    measured : bool
-        Odometry has to say that the robot stands before it may move.
-    """
-
-    greatest: Pace
-    distance: float
+    greatest: Pace  # Speed backwards in m/s, and turn rate in place in rad/s
+    distance: float  # distance, time: metres backwards and seconds of motion in one stop
     time: float
-    renewed_after: float
+    renewed_after: float  # Seconds without a stop after which the next one is another one
+    # Seconds for which an output may be in force before the next one; as much is kept in reserve of
+    # distance and time
     longest: float
-    gain: Rates
-    measured: bool
+    gain: Rates  # Accelerations
+    measured: bool  # Odometry has to say that the robot stands before it may move
 
     @classmethod
     def of(cls, spec: EscapeSpec, rate: float, gain: Rates, *, measured: bool) -> Limits:
@@ -70,25 +55,13 @@ class Limits(NamedTuple):
 
 
 class Account(NamedTuple):
-    """What was let out of the present stop, or of the last one.
+    """What was let out of the present stop, or of the last one."""
 
-    Attributes
-    ----------
-    distance, time : float
-        Metres backwards, and seconds of motion.
-    free : float
-        Seconds without a stop since then; negative while there is one.
-    stood : float
-        Seconds for which the output has been zero in the present stop.
-    moving : bool
-        The last output was let out.
-    """
-
-    distance: float = 0.0
+    distance: float = 0.0  # distance, time: metres backwards, and seconds of motion
     time: float = 0.0
-    free: float = -1.0
-    stood: float = 0.0
-    moving: bool = False
+    free: float = -1.0  # Seconds without a stop since then; negative while there is one
+    stood: float = 0.0  # Seconds for which the output has been zero in the present stop
+    moving: bool = False  # The last output was let out
 
 
 USED_UP = Account(math.inf, math.inf)

@@ -26,13 +26,6 @@ class IncidentWriter:
         Bytes that may wait to be written; what comes beyond them is left out, and counted.
     say, warn : callable
         Log a line; called in the thread.
-
-    Attributes
-    ----------
-    problem : str
-        Why the newest incident could not be written; empty if it was.
-    path : str
-        What the file that was begun last will be called.
     """
 
     def __init__(
@@ -45,9 +38,9 @@ class IncidentWriter:
         warn: Callable[[str], object],
     ) -> None:
         self.folder = folder
-        self.problem = ""
+        self.problem = ""  # Why the newest incident could not be written; empty if it was
         self.newest = ""
-        self.path = ""
+        self.path = ""  # What the file that was begun last will be called
         self.lost = 0
         self._most = most
         self._about = about

@@ -29,23 +29,16 @@ WHOLE_DEPTH = 1000
 
 
 class Taken(NamedTuple):
-    """A message that was taken.
-
-    Attributes
-    ----------
-    received_ns, taken_ns : int
-        When the middleware had it and all that was sent before it, and when all that waited had
-        been taken, by the system's clock. The second is earlier only if that clock was set back in
-        between.
-    player_ns : int or None
-        When it arrived in simulated time, by a player's report.
-    """
+    """A message that was taken."""
 
     topic: str
     payload: bytes
+    # received_ns, taken_ns: when the middleware had it and all that was sent before it, and when
+    # all that waited had been taken, by the system's clock. The second is earlier only if that
+    # clock was set back in between.
     received_ns: int
     taken_ns: int
-    player_ns: int | None
+    player_ns: int | None  # When it arrived in simulated time, by a player's report
 
 
 class Publisher(NamedTuple):
@@ -59,27 +52,19 @@ class Publisher(NamedTuple):
 
 @dataclass
 class Input:
-    """One topic.
+    """One topic."""
 
-    Attributes
-    ----------
-    topic, type : str
-        As in the monitor file; the name on the graph may be remapped. An empty type is that of the
-        first publisher that is found.
-    fixed : tuple of (bool or None)
-        Reliability and durability that a parameter prescribes, None where they follow.
-    newest_ns : int
-        When the newest of them was received, by the system's clock.
-    """
-
+    # topic, type: as in the monitor file; the name on the graph may be remapped. An empty type is
+    # that of the first publisher that is found.
     topic: str
     type: str
     message_class: Any
+    # Reliability and durability that a parameter prescribes, None where they follow
     fixed: tuple[bool | None, bool | None]
     quality: Quality = field(default_factory=Quality)
     subscription: Any = None
     received: int = 0
-    newest_ns: int = 0
+    newest_ns: int = 0  # When the newest of them was received, by the system's clock
     publishers: tuple[Publisher, ...] = ()
     type_hash: str = ""
     unusable: str = ""

@@ -42,14 +42,6 @@ class Journal:
     actuators : sequence of str
         Those that may have left something in force.
 
-    Attributes
-    ----------
-    left : Entry or None
-        What a former life left behind, until it is recalled.
-    lost : str
-        What a damaged journal has lost, and what is over because the monitor file does not know it
-        any more, in this life or a former one; empty once acknowledged.
-
     Raises
     ------
     RecordingError
@@ -61,8 +53,10 @@ class Journal:
         self.max_age = max_age
         self.problem = ""
         self.recalled = "nothing"
+        # What a damaged journal has lost, and what is over because the monitor file does not know
+        # it any more, in this life or a former one; empty once acknowledged
         self.lost = ""
-        self.left: Entry | None = None
+        self.left: Entry | None = None  # What a former life left behind, until it is recalled
         self._actuators = tuple(actuators)
         self._left_alone: tuple[str, ...] = ()
         self._file = JournalFile(path, "monitor", FORMAT)

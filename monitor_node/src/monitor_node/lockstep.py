@@ -20,22 +20,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from forewarn.monitoring.session_events import (
-    Acknowledge,
-    Activate,
-    ClockHeard,
-    GoalDecided,
-    ModelChange,
-    Mute,
-    PolicyChange,
-    Recall,
-    Release,
-    Reset,
-    Start,
-    UnknownEvent,
-    decode,
-    unhandled,
-)
+from forewarn.monitoring.session_events import Activate, ClockHeard, Start, decode
 from forewarn.recordings.interface import Sample
 from forewarn.signals.clock import Clock
 from forewarn.signals.clock_kinds import Grid, clock_of
@@ -51,7 +36,7 @@ class Rationale(NamedTuple):
 
 
 class Announced:
-    """What a player needs of all that the monitor tells on its topic of events.
+    """What a player needs of all that the monitor tells on its topic of events: when, not what.
 
     Attributes
     ----------
@@ -73,41 +58,21 @@ class Announced:
     def hear(self, text: str) -> None:
         """Take in an event; raises RecordingError if the text holds no event."""
         event = decode(text)
-        match event:
-            case Activate():
-                inputs = frozenset(event.inputs.values())
-                self.grounds = Rationale(clock_of(event.rate), event.settle_ns, inputs)
-            case Start():
-                self.started = event.tick
-            case ClockHeard():
-                self.seen_ns = event.time_ns
-            case (
-                Recall()
-                | Reset()
-                | Release()
-                | Mute()
-                | Acknowledge()
-                | PolicyChange()
-                | ModelChange()
-                | GoalDecided()
-                | UnknownEvent()
-            ):
-                pass  # changes the risk and not when it is published
-            case _:
-                unhandled(event)
+        if isinstance(event, Activate):
+            inputs = frozenset(event.inputs.values())
+            self.grounds = Rationale(clock_of(event.rate), event.settle_ns, inputs)
+        elif isinstance(event, Start):
+            self.started = event.tick
+        elif isinstance(event, ClockHeard):
+            self.seen_ns = event.time_ns
 
 
 class Step(NamedTuple):
-    """Publish samples, have them acknowledged, set the clock, and wait.
-
-    Attributes
-    ----------
-    tick : int or None
-        The tick whose verdict is to be waited for; None: until the monitor has seen the clock.
-    """
+    """Publish samples, have them acknowledged, set the clock, and wait."""
 
     samples: tuple[Sample, ...]
     clock_ns: int
+    # The tick whose verdict is to be waited for; None: until the monitor has seen the clock
     tick: int | None
 
 

@@ -15,34 +15,16 @@ from forewarn.signals.clock import NANOSECONDS, Clock, Moments
 
 
 class Restart(NamedTuple):
-    """Ticks begin, for the first time or again.
-
-    Attributes
-    ----------
-    jump_ns : int
-        How far the clock jumped; 0 at the first start.
-    """
+    """Ticks begin, for the first time or again."""
 
     tick: int
     time_ns: int
     reason: str
-    jump_ns: int
+    jump_ns: int  # How far the clock jumped; 0 at the first start
 
 
 class Pacer:
     """Follows one clock.
-
-    Attributes
-    ----------
-    first, last : int
-        First tick since the last start; newest tick that was evaluated, None before.
-    jumps : int
-        How often the clock jumped.
-    late : int
-        Messages that came to light only after the tick that they would have belonged to.
-    untimely : int
-        Arrivals that a player reported and that cannot be: before the last tick, or ahead of the
-        clock.
 
     Parameters
     ----------
@@ -61,9 +43,13 @@ class Pacer:
         self.max_step_ns = max_step_ns
         self.simulated = False
         self.last: int | None = None
+        # first, last: first tick since the last start; newest tick that was evaluated, None before
         self.first = 0
-        self.jumps = 0
+        self.jumps = 0  # How often the clock jumped
+        # Messages that came to light only after the tick that they would have belonged to
         self.late = 0
+        # Arrivals that a player reported and that cannot be: before the last tick, or ahead of the
+        # clock
         self.untimely = 0
         self._now_ns: int | None = None
         self._floor_ns = 0

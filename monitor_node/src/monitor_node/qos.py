@@ -21,18 +21,10 @@ RECORDED_LATCHED = (1, "1", "transient_local")
 
 
 class Quality(NamedTuple):
-    """The two policies that decide whether publisher and subscription match.
+    """The two policies that decide whether publisher and subscription match."""
 
-    Attributes
-    ----------
-    reliable : bool
-        Lost messages are sent again.
-    latched : bool
-        Transient local: a late subscriber is sent the last messages.
-    """
-
-    reliable: bool = True
-    latched: bool = False
+    reliable: bool = True  # Lost messages are sent again
+    latched: bool = False  # Transient local: a late subscriber is sent the last messages
 
     def __str__(self) -> str:
         """Return the policies in ROS's words."""

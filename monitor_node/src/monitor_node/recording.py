@@ -21,19 +21,11 @@ from monitor_node.policies import changed_policies
 
 
 class Recording:
-    """The record of one activation, if it is wanted; everything may be called where it is not.
-
-    Attributes
-    ----------
-    problem : str
-        Why the record has ended; empty if it has not.
-    model_name : str or None
-        Name of the newest model in the record.
-    """
+    """The record of one activation, if it is wanted; everything may be called where it is not."""
 
     def __init__(self, writer: RecordWriter | None, warn: Callable[[str], None]) -> None:
-        self.problem = ""
-        self.model_name: str | None = None
+        self.problem = ""  # Why the record has ended; empty if it has not
+        self.model_name: str | None = None  # Name of the newest model in the record
         self._writer = writer
         self._warn = warn
         self._packed: PackedTables | None = None  # the tables in force: ticks may begin again

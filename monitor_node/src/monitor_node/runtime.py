@@ -122,9 +122,14 @@ class Runtime:
                 arrival_ns = self.pacer.arrival_ns(system_ns, system_ns)
                 self._goal(self.pacer.next, arrival_ns or now_ns)
         due = self.pacer.due()
-        if not due:
-            self._follow(now_ns)
-            return
+        if due:
+            self._evaluate(due, now_ns)
+        self._looked = time.monotonic()
+        if self.black_box is not None:
+            self.black_box.advance(now_ns)
+
+    def _evaluate(self, due: range, now_ns: int) -> None:
+        regular = self.pacer.clock.regular
         due_ns = self._due_ns(due[0])
         if regular and self._accept() <= due_ns:
             self._composed = None
@@ -142,7 +147,6 @@ class Runtime:
         spent_ns = (perf_counter_ns() - self._begun_ns) // max(done, 1)
         overruns = max(done - 1, 0) if regular else 0
         self.timing.note(done, overruns, now_ns - due_ns, spent_ns, left_out)
-        self._follow(now_ns)
 
     def _leaves_out(self, tick: int, newest: int, *, lagging: bool) -> bool:
         """Tell whether nothing is to be known of a tick that is due.
@@ -183,11 +187,6 @@ class Runtime:
             return ""
         return f"no tick was looked for in the last {waited:.1f} s"
 
-    def _follow(self, now_ns: int) -> None:
-        self._looked = time.monotonic()
-        if self.black_box is not None:
-            self.black_box.advance(now_ns)
-
     def _goal(self, tick: int, time_ns: int) -> None:
         """Have the first goal that waits judged for the next tick; one that passes arrives then."""
         if self.goals is None or not self.goals.waiting:
@@ -227,7 +226,13 @@ class Runtime:
 
     def _accept(self) -> float:
         """Hand over all messages that wait, and return when the first of them arrived."""
-        taken = self._taken()
+        found = self.inputs.take(player_times=self.pacer.simulated)
+        arrived = [
+            (self.pacer.arrival_ns(received_ns, taken_ns, player_ns), topic, payload)
+            for topic, payload, received_ns, taken_ns, player_ns in found
+        ]
+        known = [(ns, topic, payload) for ns, topic, payload in arrived if ns is not None]
+        taken = sorted(known, key=itemgetter(0))
         for arrival_ns, topic, payload in taken:
             self.pacer.taken(arrival_ns)
             self.watch.accept(topic, arrival_ns, payload)
@@ -240,19 +245,6 @@ class Runtime:
         self.recording.taken(taken)
         if self.black_box is not None:
             self.black_box.taken(taken)
-
-    def _taken(self) -> list[tuple[int, str, bytes]]:
-        """Return arrival, topic and payload of all messages that wait, in order of arrival."""
-        taken = [
-            (self.pacer.arrival_ns(received_ns, taken_ns, player_ns), topic, payload)
-            for topic, payload, received_ns, taken_ns, player_ns in self.inputs.take(
-                player_times=self.pacer.simulated
-            )
-        ]
-        known = [
-            (arrival, topic, payload) for arrival, topic, payload in taken if arrival is not None
-        ]
-        return sorted(known, key=itemgetter(0))
 
     def _tick(self, tick: int) -> None:
         composed = self._unsaid
@@ -274,7 +266,8 @@ class Runtime:
         self.outputs.risk.publish(composed.risk)
         due_ns = self._due_ns(tick)
         self.recording.risk(due_ns, composed.risk, self.watch, composed.anomaly)
-        self._act(result.request, fresh=self._fresh(tick))
+        if self._actuators is not None:
+            self._actuators.apply(result.request, fresh=self._fresh(tick))
         self.outputs.alive()
         self._operator_log.log(result)
         self.pacer.evaluated(tick)
@@ -308,10 +301,6 @@ class Runtime:
         session = self.outputs.signature.session
         self.outputs.alerts.publish(conversions.alert_array(time_ns, self.alerts, session))
 
-    def _end_alerts(self, time_ns: int, reason: str) -> None:
-        if self.alerts.end(time_ns, reason):
-            self.publish_alerts(time_ns)
-
     def _request(self, time_ns: int, request: Intervention) -> None:
         message = conversions.intervention(time_ns, request, self.outputs.signature)
         self.outputs.intervention.publish(message)
@@ -319,10 +308,6 @@ class Runtime:
         self._operator_log.request(request)
         if self.black_box is not None:
             self.black_box.intervention(time_ns, message)
-
-    def _act(self, request: Intervention | None, *, fresh: bool = True) -> None:
-        if self._actuators is not None:
-            self._actuators.apply(request, fresh=fresh)
 
     def _keep(self, request: Intervention | None = None) -> None:
         """Write the journal, before anybody learns what it says."""
@@ -414,8 +399,10 @@ class Runtime:
         request = self.watch.withdraw(reason)
         if request is not None:
             self._request(time_ns, request)
-        self._end_alerts(time_ns, reason)
-        self._act(None)
+        if self.alerts.end(time_ns, reason):
+            self.publish_alerts(time_ns)
+        if self._actuators is not None:
+            self._actuators.apply(None)
         self.watch.end()  # an orderly end leaves nothing pending
         self._keep()
         self.inputs.close()

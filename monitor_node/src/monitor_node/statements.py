@@ -14,37 +14,21 @@ LONGEST_SESSION = 64
 
 
 class Statement(NamedTuple):
-    """What an Intervention, or what a RiskArray repeats of it, says.
+    """What an Intervention, or what a RiskArray repeats of it, says."""
 
-    Attributes
-    ----------
-    session : str
-        Life of the monitor that speaks.
-    mode : str
-        ``observe`` or ``act``; anything else is not understood.
-    action : str
-        Constant of forewarn_msgs/msg/Intervention; anything else is not understood.
-    speed_limit : float
-        m/s; NaN for none.
-    age : float
-        Seconds from the moment that it is about to its arrival, on the listener's clock; negative
-        if that clock is behind.
-    verdicts : int
-        Properties judged; an Intervention, which judges none, counts as one.
-    writer : bytes
-        Identity of the publisher, where the middleware tells it; else empty.
-    """
-
-    session: str
+    session: str  # Life of the monitor that speaks
     sequence: int
-    mode: str = ACT
+    mode: str = ACT  # ``observe`` or ``act``; anything else is not understood
     id: int = 0
+    # Constant of forewarn_msgs/msg/Intervention; anything else is not understood
     action: str = NO_ACTION
     active: bool = False
-    speed_limit: float = math.nan
-    verdicts: int = 1
-    writer: bytes = b""
+    speed_limit: float = math.nan  # m/s; NaN for none
+    verdicts: int = 1  # Properties judged; an Intervention, which judges none, counts as one
+    writer: bytes = b""  # Identity of the publisher, where the middleware tells it; else empty
     escape: Ways = NO_WAY
+    # Seconds from the moment that it is about to its arrival, on the listener's clock; negative if
+    # that clock is behind
     age: float = 0.0
 
     @property

@@ -19,18 +19,12 @@ rclpy takes to call back, and a processor to warm up, is over when the tick is d
 
 
 class Ticker:
-    """Has a runtime evaluate the ticks that are due.
-
-    Attributes
-    ----------
-    failure : str
-        What went wrong at the last attempt; empty if nothing did.
-    """
+    """Has a runtime evaluate the ticks that are due."""
 
     def __init__(
         self, node: Node, runtime: Runtime, warn: Callable[[str], None], after: Callable[[], None]
     ) -> None:
-        self.failure = ""
+        self.failure = ""  # What went wrong at the last attempt; empty if nothing did
         self._node = node
         self._runtime = runtime
         self._warn = warn

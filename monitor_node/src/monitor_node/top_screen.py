@@ -30,28 +30,18 @@ WARNING, ACTING, QUIET = Style(color="#d9822b"), Style(color="#b3261e", bold=Tru
 
 @dataclass
 class Heard:
-    """What is known of a monitor.
-
-    Attributes
-    ----------
-    silent : float
-        Seconds since the last risk; infinite before the first.
-    chosen : int
-        Position of the property that keys are about.
-    answer : str
-        What came of the last key.
-    """
+    """What is known of a monitor."""
 
     monitor: str
     present: bool = False
-    silent: float = math.inf
+    silent: float = math.inf  # Seconds since the last risk; infinite before the first
     mode: str = ""
     action: str = NO_ACTION
     tick: int = 0
     risks: Sequence[Any] = ()
     alerts: Sequence[Any] = ()
-    chosen: int = 0
-    answer: str = ""
+    chosen: int = 0  # Position of the property that keys are about
+    answer: str = ""  # What came of the last key
 
     @property
     def property(self) -> str:

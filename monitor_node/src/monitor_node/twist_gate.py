@@ -30,19 +30,13 @@ class Stop(NamedTuple):
 
 @dataclass(frozen=True)
 class GateRules:
-    """Bounds of the gate.
-
-    Attributes
-    ----------
-    command_timeout : float
-        Seconds after which a command, or a measured speed, counts no more.
-    """
+    """Bounds of the gate."""
 
     greatest: Pace
     comfortable: Stop
     emergency: Stop
     recovery: Rates
-    command_timeout: float
+    command_timeout: float  # Seconds after which a command, or a measured speed, counts no more
     escape: Limits | None = None
 
     @classmethod
@@ -71,31 +65,19 @@ class GateRules:
 
 
 class GateState(NamedTuple):
-    """What is remembered.
-
-    Attributes
-    ----------
-    received : float
-        When it came; minus infinity before the first.
-    held : bool
-        The output is less than what is commanded: it has to rise gently.
-    stopped : bool
-        There was a stop, and the output has not risen since to what is let through.
-    rest_by : float
-        When the present stop has to have ended; infinite while there is none.
-    measured_at : float
-        When it came; minus infinity before the first.
-    """
+    """What is remembered."""
 
     output: Velocity = REST
     time: float = -math.inf
     command: Velocity = REST
-    received: float = -math.inf
-    held: bool = False
+    received: float = -math.inf  # When it came; minus infinity before the first
+    held: bool = False  # The output is less than what is commanded: it has to rise gently
+    # There was a stop, and the output has not risen since to what is let through
     stopped: bool = False
+    # When the present stop has to have ended; infinite while there is none
     rest_by: float = math.inf
     measured: Pace = Pace(0.0, 0.0)
-    measured_at: float = -math.inf
+    measured_at: float = -math.inf  # When it came; minus infinity before the first
     escape: Account = USED_UP
 
 

@@ -43,23 +43,15 @@ RISK, INTERVENTION = "risk", "intervention"
 
 @dataclass
 class Heard:
-    """The last statement of one session on each topic, and when it spoke last.
-
-    Attributes
-    ----------
-    at, about : dict of str to float
-        When it came, and the moment that it is about.
-    differ_since : float
-        Since when the two have contradicted each other; infinite while they agree.
-    last : float
-        When it spoke last, be it that the message came late: it is there.
-    """
+    """The last statement of one session on each topic, and when it spoke last."""
 
     statements: dict[str, Statement] = field(default_factory=dict)
+    # at, about: when it came, and the moment that it is about
     at: dict[str, float] = field(default_factory=dict)
     about: dict[str, float] = field(default_factory=dict)
+    # Since when the two have contradicted each other; infinite while they agree
     differ_since: float = math.inf
-    last: float = NEVER
+    last: float = NEVER  # When it spoke last, be it that the message came late: it is there
 
     @property
     def agrees(self) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extent import WHOLE
 from scipy import sparse
 
 from forewarn.config.file import parse_spec
@@ -31,7 +32,7 @@ from forewarn.monitoring.online_learning import OnlineLearner
 from forewarn.monitoring.record import Names, RecordWriter
 from forewarn.states.vocabulary import Observation
 
-STATES, SUCCESSORS, PREDICATES = 1 << 15, 20, 40
+STATES, SUCCESSORS, PREDICATES = 1 << (15 if WHOLE else 13), 20, 40
 LONGEST, IN_TICK = 0.1, 0.05
 """Seconds of processor time: a tick at 10 Hz, and half of one."""
 TRIES = 5
@@ -56,7 +57,7 @@ def compiled() -> CompiledSpec:
 
 @pytest.fixture(scope="module")
 def large() -> tuple[CompiledSpec, CountModel]:
-    """Return a monitor file, and a model of 9 MB that belongs to it."""
+    """Return a monitor file, and a model that belongs to it: 9 MB, or a quarter of that."""
     spec, draw = compiled(), np.random.default_rng(0)
     rows = np.repeat(np.arange(STATES), SUCCESSORS)
     where = (rows, draw.integers(0, STATES, len(rows)))

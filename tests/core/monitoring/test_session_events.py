@@ -151,10 +151,10 @@ def test_any_text_gives_an_event_or_an_error_in_words(text: str) -> None:
 HANDLERS = {
     "forewarn/src/forewarn/assessment/published.py",
     "forewarn/src/forewarn/assessment/record_replay.py",
-    "monitor_node/src/monitor_node/lockstep.py",
 }
 
 
+@pytest.mark.long
 def test_mypy_names_every_place_that_misses_a_new_kind_of_event(tmp_path: Path) -> None:
     head = "@dataclass(frozen=True)\nclass "
     source = Path(session_events.__file__).read_text()

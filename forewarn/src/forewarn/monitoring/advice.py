@@ -53,17 +53,9 @@ class Shield(Protocol):
 
 
 class ProcessRisks(NamedTuple):
-    """What the decision process of a model says, where a monitor file asks for it.
+    """What the decision process of a model says, where a monitor file asks for it."""
 
-    Attributes
-    ----------
-    least : mapping of str to ProcessRisk
-        By property, the least risk over all ways to choose.
-    of_actions : mapping of str to RiskOfActions
-        By property, the risk of what is being done.
-    """
-
-    least: Mapping[str, ProcessRisk]
-    of_actions: Mapping[str, RiskOfActions]
+    least: Mapping[str, ProcessRisk]  # By property, the least risk over all ways to choose
+    of_actions: Mapping[str, RiskOfActions]  # By property, the risk of what is being done
     shield: Shield | None = None
     notes: tuple[str, ...] = ()

@@ -104,16 +104,10 @@ def _shortened(alert: Alert) -> Alert:
 
 
 class Alerts:
-    """All alerts of a monitor, as far as they are kept.
-
-    Attributes
-    ----------
-    all : dict of int to Alert
-        Those that are kept, by their numbers, the oldest first.
-    """
+    """All alerts of a monitor, as far as they are kept."""
 
     def __init__(self, most: int = MOST_ALERTS) -> None:
-        self.all: dict[int, Alert] = {}
+        self.all: dict[int, Alert] = {}  # Those that are kept, by their numbers, the oldest first
         self._most = most
         self._count = 0
         self._open: dict[str, int] = {}

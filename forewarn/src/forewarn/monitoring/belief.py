@@ -49,40 +49,24 @@ def beginning(branch: int) -> Belief:
 
 
 class Readings(NamedTuple):
-    """The model's states that agree with what is read, and how probable the readings are in each.
+    """The model's states that agree with what is read, and how probable that is in each."""
 
-    Attributes
-    ----------
-    rows : ndarray of int, shape (r,)
-        Rising.
-    likelihood : ndarray, shape (r,)
-        All above 0.
-    """
-
-    rows: Ints
-    likelihood: Floats
+    rows: Ints  # Rising
+    likelihood: Floats  # All above 0
 
 
 @dataclass(frozen=True, eq=False)
 class Filter:
-    """What the beliefs of all properties are computed with.
-
-    Attributes
-    ----------
-    seen : ndarray, shape (n,)
-        How often each state was seen; 0 for terminal labels. Where nothing is known of the moment
-        before, states are as probable as they were frequent.
-    observation_error : tuple of (int, float)
-        Numbers of the predicates that may be read wrongly, and how probable that is.
-    remembered : int
-        Bits of a state that repeat earlier readings of them.
-    """
+    """What the beliefs of all properties are computed with."""
 
     model: LoadedModel
     chain: Chain
+    # How often each state was seen; 0 for terminal labels. Where nothing is known of the moment
+    # before, states are as probable as they were frequent.
     seen: Floats
+    # Numbers of the predicates that may be read wrongly, and how probable that is
     observation_error: tuple[tuple[int, float], ...] = ()
-    remembered: int = 0
+    remembered: int = 0  # Bits of a state that repeat earlier readings of them
     limit: int = LIMIT
     _memo: dict[Observed, Readings] = field(default_factory=dict)
 
@@ -182,20 +166,11 @@ class Filter:
 
 
 class Arrivals(NamedTuple):
-    """States a moment later, before what is read there counts.
+    """States a moment later, before what is read there counts."""
 
-    Attributes
-    ----------
-    branches : tuple of int
-        Branches of the moment before, rising.
-    mass : ndarray, shape (branches, r)
-        Joint probability of the branch and of each state that agrees with the readings.
-    followed : bool
-        False if the chain leads from no state of the moment before to what is read now.
-    """
-
-    branches: tuple[int, ...]
-    mass: Floats
+    branches: tuple[int, ...]  # Branches of the moment before, rising
+    mass: Floats  # Joint probability of the branch and of each state that agrees with the readings
+    # False if the chain leads from no state of the moment before to what is read now
     followed: bool
 
 

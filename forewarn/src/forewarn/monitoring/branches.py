@@ -38,28 +38,16 @@ IN_BREACH = frozenset({BEGINS, LASTS})
 
 
 class Step(NamedTuple):
-    """Where the branches of a property are after a tick.
-
-    Attributes
-    ----------
-    automaton : tuple of int
-        States of the automaton that they stand for: between episodes it is in its initial one.
-    latched : bool
-        The violation for which some of them wait has been counted.
-    status : PropertyStatus
-        VIOLATED or ENDED if it is so in every branch, UNKNOWN if some are violated.
-    violation : bool
-        A violation is certain, and has not been counted yet.
-    possible : bool
-        A violation begins in some branch, and none is counted.
-    """
+    """Where the branches of a property are after a tick."""
 
     branches: tuple[int, ...]
+    # States of the automaton that they stand for: between episodes it is in its initial one
     automaton: tuple[int, ...]
-    latched: bool
+    latched: bool  # The violation for which some of them wait has been counted
+    # VIOLATED or ENDED if it is so in every branch, UNKNOWN if some are violated
     status: PropertyStatus
-    violation: bool
-    possible: bool
+    violation: bool  # A violation is certain, and has not been counted yet
+    possible: bool  # A violation begins in some branch, and none is counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,36 +58,20 @@ class LiveAutomaton:
     state of the automaton: `violated` waits for a letter that is no violation by itself. If the
     formula names a terminal label, there are two more that have read one and read no other before
     the next episode: `over`, and `broken`, which it violated and which is not counted yet.
-
-    Attributes
-    ----------
-    letters : int
-        Number of letters.
-    terminals : int
-        Letter of the first terminal label.
-    initial, over, broken : int
-        Branches before an episode, and after a label; equal if none is named.
-    violated : int
-        The branch that waits; -1 if the property cannot be violated.
-    following : ndarray of int32, shape (branches, letters)
-        The next branch.
-    outcome : ndarray of uint8, shape (branches, letters)
-        NOTHING, ENDS, BEGINS or LASTS.
-    calm : tuple of Step or None, length branches * letters
-        Where one branch and one letter make the whole step, and nothing that matters happens.
-    certain : tuple of PropertyStatus, length states of the automaton
-        What is certain in a branch in which nothing that matters has happened.
     """
 
-    letters: int
-    terminals: int
+    letters: int  # Number of letters
+    terminals: int  # Letter of the first terminal label
+    # initial, over, broken: branches before an episode, and after a label; equal if none is named
     initial: int
     over: int
     broken: int
-    violated: int
-    following: NDArray[np.int32]
-    outcome: NDArray[np.uint8]
+    violated: int  # The branch that waits; -1 if the property cannot be violated
+    following: NDArray[np.int32]  # The next branch
+    outcome: NDArray[np.uint8]  # NOTHING, ENDS, BEGINS or LASTS
+    # Where one branch and one letter make the whole step, and nothing that matters happens
     calm: tuple[Step | None, ...]
+    # What is certain in a branch in which nothing that matters has happened
     certain: tuple[PropertyStatus, ...]
 
     def letter(self, state: int) -> int:
@@ -210,44 +182,22 @@ def _counted(live: LiveAutomaton, branch: int, outcome: int, begins: bool, latch
 
 
 class Breach(NamedTuple):
-    """A breach that has begun and not cleared.
+    """A breach that has begun and not cleared."""
 
-    Attributes
-    ----------
-    quiet : int
-        Ticks since it was last seen to last, without those at which that is unknown.
-    terminal : bool
-        A terminal label held at the last tick.
-    obliged : bool
-        An obligation was pending at the last tick of which that is known.
-    """
-
-    quiet: int
-    terminal: bool
-    obliged: bool
+    quiet: int  # Ticks since it was last seen to last, without those at which that is unknown
+    terminal: bool  # A terminal label held at the last tick
+    obliged: bool  # An obligation was pending at the last tick of which that is known
 
 
 class Evidence(NamedTuple):
-    """What one tick tells about a breach.
-
-    Attributes
-    ----------
-    terminal : bool
-        A terminal label holds, or the episode has ended.
-    unknown : bool
-        The tick does not tell whether the breach lasts.
-    waits : bool
-        The condition that broke the rule holds.
-    obliged : bool
-        An obligation is pending that is violated if the present state goes on.
-    """
+    """What one tick tells about a breach."""
 
     violation: bool
     ended: bool
-    terminal: bool
-    unknown: bool
-    waits: bool
-    obliged: bool
+    terminal: bool  # A terminal label holds, or the episode has ended
+    unknown: bool  # The tick does not tell whether the breach lasts
+    waits: bool  # The condition that broke the rule holds
+    obliged: bool  # An obligation is pending that is violated if the present state goes on
 
 
 class Followed(NamedTuple):

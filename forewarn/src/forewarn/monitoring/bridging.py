@@ -27,21 +27,14 @@ DEFAULT_TIMEOUT = 1.0
 
 @dataclass(frozen=True)
 class Bridging:
-    """A monitor file, divided between bridge and node.
+    """A monitor file, divided between bridge and node."""
 
-    Attributes
-    ----------
-    node : MonitorSpec
-        What the node runs: signals that the bridge sends are external. Models of the monitor file
-        are models of this one.
-    sent : dict of str to float
-        Names of the signals that the bridge sends, and after how many seconds each is stale.
-    sources : dict of str to frozenset of str
-        The signals from channels that each sent signal depends on.
-    """
-
+    # What the node runs: signals that the bridge sends are external. Models of the monitor file are
+    # models of this one.
     node: MonitorSpec
+    # Names of the signals that the bridge sends, and after how many seconds each is stale
     sent: Mapping[str, float]
+    # The signals from channels that each sent signal depends on
     sources: Mapping[str, frozenset[str]]
 
 

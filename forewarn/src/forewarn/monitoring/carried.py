@@ -43,21 +43,13 @@ Solved = TypeVar("Solved", RiskTable, ProcessRisk, RiskOfActions)
 
 @dataclass
 class Taken:
-    """What a replay took from the record, also where it could be computed otherwise.
-
-    Attributes
-    ----------
-    tables : int
-        Sets of risk tables; 0 if the record has none and they were solved here.
-    difference : float
-        The largest difference, in probability or relative in time, to those solved here.
-    conditions : Counter of str
-        Ticks at which a condition is otherwise on this processor.
-    """
+    """What a replay took from the record, also where it could be computed otherwise."""
 
     noun: str = "tick"
-    tables: int = 0
+    tables: int = 0  # Sets of risk tables; 0 if the record has none and they were solved here
+    # The largest difference, in probability or relative in time, to those solved here
     difference: float = 0.0
+    # Ticks at which a condition is otherwise on this processor
     conditions: Counter[str] = field(default_factory=Counter)
 
 
@@ -278,20 +270,13 @@ def _unpacked(
 
 
 class Conditions:
-    """Observations of a replay: those of the record where the processor has a part in them.
-
-    Attributes
-    ----------
-    recorded : Observed or None
-        What was observed at the next tick; None if the record does not say.
-    wrong : list of str
-        Conditions of the last tick that differ and should not.
-    """
+    """Observations of a replay: those of the record where the processor has a part in them."""
 
     def __init__(self, abstraction: Abstraction, taken: Counter[str]) -> None:
         self._own = abstraction
+        # What was observed at the next tick; None if the record does not say
         self.recorded: Observed | None = None
-        self.wrong: list[str] = []
+        self.wrong: list[str] = []  # Conditions of the last tick that differ and should not
         self.taken = taken
 
     @property

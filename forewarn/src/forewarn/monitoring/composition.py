@@ -31,30 +31,16 @@ class Push(NamedTuple):
 
 
 class Composition(NamedTuple):
-    """What the risk of a product state is made of.
+    """What the risk of a product state is made of."""
 
-    Attributes
-    ----------
-    estimates : tuple of (str, float)
-        Names of the estimates in the table, and the weights of their log-odds.
-    table : float
-        Log-odds of the state in the table; infinite where automaton and graph decide.
-    pushes : tuple of Push
-        What scores add at the moment; empty where a score is unknown, or if they are not wanted.
-    risk : float
-        What comes of it, as it is published.
-    calibrated : bool
-        A map of the model comes on top of the sum.
-    without : tuple of str
-        Scores that would have a part in it if all were known.
-    """
-
+    # Names of the estimates in the table, and the weights of their log-odds
     estimates: tuple[tuple[str, float], ...]
-    table: float
+    table: float  # Log-odds of the state in the table; infinite where automaton and graph decide
+    # What scores add at the moment; empty where a score is unknown, or if they are not wanted
     pushes: tuple[Push, ...]
-    risk: float
-    calibrated: bool
-    without: tuple[str, ...] = ()
+    risk: float  # What comes of it, as it is published
+    calibrated: bool  # A map of the model comes on top of the sum
+    without: tuple[str, ...] = ()  # Scores that would have a part in it if all were known
 
     @property
     def log_odds(self) -> float:

@@ -36,19 +36,11 @@ FEWEST_DRAWN = 20
 
 
 class Estimated(NamedTuple):
-    """The risk of one property by an estimate.
-
-    Attributes
-    ----------
-    scored : RiskTable or None
-        The same where all scores are at even odds; None without scores.
-    weights : tuple of float
-        Of the log-odds of each score.
-    """
+    """The risk of one property by an estimate."""
 
     table: RiskTable
-    scored: RiskTable | None
-    weights: tuple[float, ...]
+    scored: RiskTable | None  # The same where all scores are at even odds; None without scores
+    weights: tuple[float, ...]  # Of the log-odds of each score
 
 
 def judged_property(spec: MonitorSpec, name: str, automaton: Automaton) -> PropertyKey:

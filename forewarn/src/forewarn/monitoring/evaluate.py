@@ -39,24 +39,12 @@ class Muted(NamedTuple):
 
 
 class Mutes(NamedTuple):
-    """All mutes of a session, by the name of the property; times are those of `Clock.wall`.
+    """All mutes of a session, by the name of the property; times are those of `Clock.wall`."""
 
-    Attributes
-    ----------
-    ends : mapping of str to float
-        Where each mute ends; infinite for those without an end.
-    waiting : mapping of str to int
-        Lengths of mutes that begin with the next first tick.
-    heard : mapping of str to int
-        Tick at which a property was heard again after its last mute.
-    why : mapping of str to str
-        Who muted a property, and why; may outlast the mute.
-    """
-
-    ends: Mapping[str, float]
-    waiting: Mapping[str, int]
-    heard: Mapping[str, int]
-    why: Mapping[str, str]
+    ends: Mapping[str, float]  # Where each mute ends; infinite for those without an end
+    waiting: Mapping[str, int]  # Lengths of mutes that begin with the next first tick
+    heard: Mapping[str, int]  # Tick at which a property was heard again after its last mute
+    why: Mapping[str, str]  # Who muted a property, and why; may outlast the mute
 
     @property
     def names(self) -> Collection[str]:
@@ -144,19 +132,11 @@ class EscalationChains(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """All that is remembered from one moment to the next, but for samples.
-
-    Attributes
-    ----------
-    violations : sequence of int
-        How many breaches of each property there were.
-    advisor : AdvisorState
-        Whether an intervention is going on.
-    """
+    """All that is remembered from one moment to the next, but for samples."""
 
     state: MonitorState
-    violations: Sequence[int]
-    advisor: AdvisorState = AdvisorState()
+    violations: Sequence[int]  # How many breaches of each property there were
+    advisor: AdvisorState = AdvisorState()  # Whether an intervention is going on
     mutes: Mutes = NO_MUTES
 
     @classmethod

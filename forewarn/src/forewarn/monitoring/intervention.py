@@ -26,23 +26,12 @@ class Intervention(NamedTuple):
 
     The message forewarn_msgs/msg/Intervention has the same fields. An actuator gets only what
     concerns it (`demanded`); equal interventions then ask for the same.
-
-    Attributes
-    ----------
-    action : str
-        Constant of the message; ``NONE`` if nothing is asked for.
-    speed_limit : float
-        m/s, for LIMIT_SPEED; NaN otherwise. 0 means to stand still.
-    id : int
-        Its number.
-    active : bool
-        It is to be done; the monitor may only observe.
     """
 
-    action: str = NO_ACTION
-    speed_limit: float = math.nan
-    id: int = 0
-    active: bool = True
+    action: str = NO_ACTION  # Constant of the message; ``NONE`` if nothing is asked for
+    speed_limit: float = math.nan  # m/s, for LIMIT_SPEED; NaN otherwise. 0 means to stand still.
+    id: int = 0  # Its number
+    active: bool = True  # It is to be done; the monitor may only observe
     property: str = ""
     properties: tuple[str, ...] = ()
     risk: float = math.nan
@@ -111,15 +100,9 @@ def strongest(first: Intervention, second: Intervention) -> Intervention:
 
 
 class AdvisorState(NamedTuple):
-    """What is remembered between ticks.
+    """What is remembered between ticks."""
 
-    Attributes
-    ----------
-    episodes : int
-        Interventions so far; the number of the present or the last one.
-    """
-
-    episodes: int = 0
+    episodes: int = 0  # Interventions so far; the number of the present or the last one
     asking: bool = False
 
 

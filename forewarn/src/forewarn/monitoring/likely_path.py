@@ -23,18 +23,10 @@ MAX_STATES = 8
 
 
 class Path(NamedTuple):
-    """States on the way to a violation, the present one first.
+    """States on the way to a violation, the present one first."""
 
-    Attributes
-    ----------
-    rows : tuple of int
-        Rows of the chain; a state that is stayed in is named once.
-    shares : tuple of float
-        Probability of each step to the next state, one fewer than rows.
-    """
-
-    rows: tuple[int, ...]
-    shares: tuple[float, ...]
+    rows: tuple[int, ...]  # Rows of the chain; a state that is stayed in is named once
+    shares: tuple[float, ...]  # Probability of each step to the next state, one fewer than rows
 
 
 NOWHERE = Path((), ())
@@ -42,21 +34,14 @@ NOWHERE = Path((), ())
 
 @dataclass(frozen=True, eq=False)
 class HittingTimes:
-    """Looks ahead from the product states of one property.
-
-    Attributes
-    ----------
-    classes : ndarray of int, shape (n,)
-        Letter class of each chain state.
-    steps : ndarray, shape (n, m), or None
-        Expected steps to the violation, given that there is one within the horizon; None without
-        a horizon.
-    """
+    """Looks ahead from the product states of one property."""
 
     chain: Chain
     automaton: Automaton
-    classes: NDArray[np.int64]
+    classes: NDArray[np.int64]  # Letter class of each chain state
     table: RiskTable
+    # Expected steps to the violation, given that there is one within the horizon; None without a
+    # horizon
     steps: Floats | None
     _memo: dict[tuple[int, int], Path] = field(default_factory=dict)
 

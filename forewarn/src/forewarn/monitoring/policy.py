@@ -74,57 +74,31 @@ class Level(IntEnum):
 
 @dataclass(frozen=True)
 class Rules:
-    """The policy of one property, its times in ticks.
+    """The policy of one property, its times in ticks."""
 
-    Attributes
-    ----------
-    warn, act, release : float
-        Risk levels.
-    enter, exit : int
-        Consecutive ticks that begin and end an alert.
-    hold : int
-        Ticks an alert lasts at the least.
-    out_of_model : Level
-        What a state unknown to the model asks for, during the first `out_of_model_timeout` ticks;
-        from then on it asks for WARN at most, which may be a speed limit (`intervention.advise`).
-    breach_clear_time : int
-        Ticks in a row without a breach after which it has cleared.
-    """
-
-    warn: float
+    warn: float  # warn, act, release: risk levels
     act: float
     release: float
-    enter: int
+    enter: int  # enter, exit: consecutive ticks that begin and end an alert
     exit: int
-    hold: int
+    hold: int  # Ticks an alert lasts at the least
+    # What a state unknown to the model asks for, during the first `out_of_model_timeout` ticks;
+    # from then on it asks for WARN at most, which may be a speed limit (`intervention.advise`)
     out_of_model: Level
     out_of_model_timeout: int
-    breach_clear_time: int = 0
+    breach_clear_time: int = 0  # Ticks in a row without a breach after which it has cleared
 
 
 class PolicyState(NamedTuple):
-    """Where the policy of one property stands.
-
-    Attributes
-    ----------
-    since : int
-        Tick at which the present level began.
-    warn_run, act_run : int
-        Consecutive ticks at or above the levels.
-    calm_run : int
-        Consecutive ticks below the release level of the present alert.
-    out_of_model_since : int or None
-        Tick at which the state became unknown to the model.
-    excused : bool
-        The state unknown to the model was released by hand: it asks for nothing while it lasts.
-    """
+    """Where the policy of one property stands."""
 
     level: Level = Level.NONE
-    since: int = 0
-    warn_run: int = 0
+    since: int = 0  # Tick at which the present level began
+    warn_run: int = 0  # warn_run, act_run: consecutive ticks at or above the levels
     act_run: int = 0
-    calm_run: int = 0
-    out_of_model_since: int | None = None
+    calm_run: int = 0  # Consecutive ticks below the release level of the present alert
+    out_of_model_since: int | None = None  # Tick at which the state became unknown to the model
+    # The state unknown to the model was released by hand: it asks for nothing while it lasts
     excused: bool = False
 
 

@@ -44,53 +44,26 @@ UNKNOWN, VIOLATED, ENDED = PropertyStatus.UNKNOWN, PropertyStatus.VIOLATED, Prop
 
 
 class PropertyState(NamedTuple):
-    """The state of one property between two ticks.
+    """The state of one property between two ticks."""
 
-    Attributes
-    ----------
-    branches : tuple of int
-        Where the live automaton may be after the last tick.
-    latched : bool
-        A violation was counted and its condition may not have cleared.
-    belief : Belief
-        How probable each product state is; empty if beliefs are not computed.
-    breach : Breach or None
-        A breach that has not cleared.
-    """
-
-    branches: tuple[int, ...]
-    latched: bool
+    branches: tuple[int, ...]  # Where the live automaton may be after the last tick
+    latched: bool  # A violation was counted and its condition may not have cleared
     policy: PolicyState
-    belief: Belief = ()
-    breach: Breach | None = None
+    belief: Belief = ()  # How probable each product state is; empty if beliefs are not computed
+    breach: Breach | None = None  # A breach that has not cleared
 
 
 class TickInputs(NamedTuple):
-    """What all properties read at one tick.
-
-    Attributes
-    ----------
-    row : int or None
-        Its row in the tables, where the model has it.
-    action : str or None
-        What is being done, where it is known and used.
-    values : sequence
-        Values of all signals in slot order; None where unknown.
-    suspended : bool
-        Values are missing, and only of signals whose staleness is to be ignored.
-    waiting : bool
-        Nothing was fully known so far, and the time to start up is not over.
-    missed : frozenset of str
-        Properties that may have been violated at ticks that were missed before this one.
-    """
+    """What all properties read at one tick."""
 
     tick: int
     observation: Observed
-    row: int | None
-    action: str | None
-    values: Sequence[Any]
-    suspended: bool
-    waiting: bool
+    row: int | None  # Its row in the tables, where the model has it
+    action: str | None  # What is being done, where it is known and used
+    values: Sequence[Any]  # Values of all signals in slot order; None where unknown
+    suspended: bool  # Values are missing, and only of signals whose staleness is to be ignored
+    waiting: bool  # Nothing was fully known so far, and the time to start up is not over
+    # Properties that may have been violated at ticks that were missed before this one
     missed: frozenset[str] = frozenset()
 
 

@@ -20,21 +20,11 @@ WAYS = 3
 
 
 class LikelyWay(NamedTuple):
-    """One way to the violation.
+    """One way to the violation."""
 
-    Attributes
-    ----------
-    states : tuple of str
-        States passed, the present one first.
-    share : float
-        Part of the risk that goes this way, in [0, 1].
-    time : float
-        Expected seconds to the violation on this way.
-    """
-
-    states: tuple[str, ...]
-    share: float
-    time: float
+    states: tuple[str, ...]  # States passed, the present one first
+    share: float  # Part of the risk that goes this way, in [0, 1]
+    time: float  # Expected seconds to the violation on this way
 
 
 class Change(NamedTuple):
@@ -46,30 +36,19 @@ class Change(NamedTuple):
 
 
 class Reasons(NamedTuple):
-    """Why a risk is what it is.
+    """Why a risk is what it is."""
 
-    Attributes
-    ----------
-    risk : float
-        The chain's risk, in [0, 1], before anything calibrates it or other estimates join it: ways
-        and times are the chain's.
-    expected_time : float
-        Expected seconds to the violation, given that there is one within the horizon; NaN where
-        that has no meaning.
-    ways : tuple of LikelyWay
-        The likeliest ways, in that order.
-    changes : tuple of Change
-        Each predicate alone, the one that lowers the risk most first; only changes to states that
-        the model knows. Their risk is the chain's, or what `made_of` tells of.
-    made_of : Composition or None
-        What the risk is made of; None if it is the chain's.
-    """
-
+    # The chain's risk, in [0, 1], before anything calibrates it or other estimates join it: ways
+    # and times are the chain's
     risk: float
+    # Expected seconds to the violation, given that there is one within the horizon; NaN where that
+    # has no meaning
     expected_time: float
-    ways: tuple[LikelyWay, ...]
+    ways: tuple[LikelyWay, ...]  # The likeliest ways, in that order
+    # Each predicate alone, the one that lowers the risk most first; only changes to states that the
+    # model knows. Their risk is the chain's, or what `made_of` tells of.
     changes: tuple[Change, ...]
-    made_of: Composition | None = None
+    made_of: Composition | None = None  # What the risk is made of; None if it is the chain's
 
     @property
     def published(self) -> float:

@@ -25,21 +25,11 @@ LARGEST = 300.0
 
 @dataclass(frozen=True)
 class Scored:
-    """A risk that scores of the moment push up or down.
+    """A risk that scores of the moment push up or down."""
 
-    Attributes
-    ----------
-    table : RiskTable
-        Risk of all product states, all scores being at even odds.
-    slots : tuple of int
-        Where the scores are among the values of signals.
-    weights : tuple of float
-        Of their log-odds.
-    """
-
-    table: RiskTable
-    slots: tuple[int, ...]
-    weights: tuple[float, ...]
+    table: RiskTable  # Risk of all product states, all scores being at even odds
+    slots: tuple[int, ...]  # Where the scores are among the values of signals
+    weights: tuple[float, ...]  # Of their log-odds
     calibration: Recalibration | None = None
 
     def __getstate__(self) -> dict[str, Any]:

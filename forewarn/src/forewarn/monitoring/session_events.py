@@ -26,21 +26,12 @@ class Activate:
     """The node was activated.
 
     A player reads from it when ticks are due.
-
-    Attributes
-    ----------
-    rate : float or 'steps'
-        Ticks per second; ``steps`` if there are none, and a tick comes with each step.
-    settle_ns : int
-        How much later than its tick an evaluation happens.
-    inputs : mapping of str to str
-        Name on the graph of each topic that is listened to.
     """
 
     kind: ClassVar[str] = "activate"
-    rate: Rate
-    settle_ns: int
-    inputs: Mapping[str, str]
+    rate: Rate  # Ticks per second; ``steps`` if there are none, and a tick comes with each step
+    settle_ns: int  # How much later than its tick an evaluation happens
+    inputs: Mapping[str, str]  # Name on the graph of each topic that is listened to
 
 
 @dataclass(frozen=True)
@@ -63,22 +54,12 @@ class Start:
 
 @dataclass(frozen=True, kw_only=True)
 class Beginning(Start):
-    """A start as a record holds it, with all that a replay has to begin with.
+    """A start as a record holds it, with all that a replay has to begin with."""
 
-    Attributes
-    ----------
-    model, tables : str or None
-        Attachments that hold the model and what was solved for it.
-    bounded : bool
-        Whether risks have bounds from the first tick on.
-    shift_ns : int
-        By how much log times of the record are later from here on.
-    """
-
-    model: str | None
-    bounded: bool = True
+    model: str | None  # model, tables: attachments that hold the model and what was solved for it
+    bounded: bool = True  # Whether risks have bounds from the first tick on
     tables: str | None = None
-    shift_ns: int
+    shift_ns: int  # By how much log times of the record are later from here on
 
 
 @dataclass(frozen=True)
@@ -141,16 +122,10 @@ class PolicyChange:
 
 @dataclass(frozen=True)
 class ModelChange:
-    """Another model, or other tables for the same one, are in force from the next tick on.
-
-    Attributes
-    ----------
-    model, tables : str or None
-        Attachments of the record; None if there is no record.
-    """
+    """Another model, or other tables for the same one, are in force from the next tick on."""
 
     kind: ClassVar[str] = "model"
-    model: str | None
+    model: str | None  # model, tables: attachments of the record; None if there is no record
     digest: str
     tables: str | None = None
 
@@ -160,30 +135,21 @@ class GoalDecided:
     """A guard has decided about a goal; a replay compares what it decides itself.
 
     The session changes by the message of the goal, not by this event.
-
-    Attributes
-    ----------
-    goal : str
-        The serialized goal in base 64; empty if it was too large.
-    action, active, property, certain, risk, reason
-        Those of the `Judgement`.
-    failure : str or None
-        Why it could not be judged.
     """
 
     kind: ClassVar[str] = "goal"
     guard: str
     topic: str
     tick: int
-    goal: str
+    goal: str  # The serialized goal in base 64; empty if it was too large
     passes: bool
-    action: str
+    action: str  # action, active, property, certain, risk, reason: those of the `Judgement`
     active: bool
     property: str
     certain: bool
     risk: float
     reason: str
-    failure: str | None = None
+    failure: str | None = None  # Why it could not be judged
 
 
 @dataclass(frozen=True)

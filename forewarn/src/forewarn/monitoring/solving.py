@@ -42,24 +42,12 @@ if TYPE_CHECKING:
 
 
 class SolvedRisk(NamedTuple):
-    """What is known of one property's risk before the first tick; nothing without a model.
+    """What is known of one property's risk before the first tick; nothing without a model."""
 
-    Attributes
-    ----------
-    table : RiskTable or None
-        What the monitor looks up.
-    uncalibrated : RiskTable or None
-        The chain's own, before any calibration.
-    estimate : Estimate or None
-        What the risk is made of.
-    scored : Scored or None
-        What the step adds to the table by learned scores.
-    """
-
-    table: RiskTable | None = None
-    uncalibrated: RiskTable | None = None
-    estimate: Estimate | None = None
-    scored: Scored | None = None
+    table: RiskTable | None = None  # What the monitor looks up
+    uncalibrated: RiskTable | None = None  # The chain's own, before any calibration
+    estimate: Estimate | None = None  # What the risk is made of
+    scored: Scored | None = None  # What the step adds to the table by learned scores
 
 
 def questions_of(

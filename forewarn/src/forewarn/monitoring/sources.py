@@ -43,15 +43,10 @@ class Source(NamedTuple):
 
 
 class Lapses:
-    """Since when signals have been unknown.
-
-    Attributes
-    ----------
-    since : mapping of str to int
-        Time of the tick from which on each signal without a value had none.
-    """
+    """Since when signals have been unknown."""
 
     def __init__(self) -> None:
+        # Time of the tick from which on each signal without a value had none
         self.since: Mapping[str, int] = {}
 
     def at(self, time_ns: int, names: Sequence[str], values: Sequence[Any]) -> Mapping[str, int]:

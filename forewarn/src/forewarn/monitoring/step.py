@@ -32,52 +32,27 @@ MAX_GAP = 10_000
 
 
 class MonitorState(NamedTuple):
-    """All that a monitor remembers from one tick to the next.
+    """All that a monitor remembers from one tick to the next."""
 
-    Attributes
-    ----------
-    tick : int or None
-        The last tick; None before the first.
-    first : int
-        The first tick since activation or reset.
-    seen : bool
-        Some tick since then was fully known.
-    properties : tuple of PropertyState
-        In the order of the monitor file.
-    past : Past or None
-        What the last tick leaves to the next one.
-    run : RunState or None
-        The run, as far as it was watched for anomalies; None before its first tick.
-    """
-
-    tick: int | None
-    first: int
-    seen: bool
-    properties: tuple[PropertyState, ...]
-    past: Past | None
+    tick: int | None  # The last tick; None before the first
+    first: int  # The first tick since activation or reset
+    seen: bool  # Some tick since then was fully known
+    properties: tuple[PropertyState, ...]  # In the order of the monitor file
+    past: Past | None  # What the last tick leaves to the next one
+    # The run, as far as it was watched for anomalies; None before its first tick
     run: RunState | None = None
 
 
 @dataclass(frozen=True)
 class Monitor:
-    """Compiled properties over one abstraction.
-
-    Attributes
-    ----------
-    model : LoadedModel or None
-        The learned states; without a model there are verdicts and no risk.
-    notes : tuple of str
-        What the user should know about properties and tables.
-    remarks : tuple of str
-        What risks and their bounds are made of, which warns of nothing.
-    """
+    """Compiled properties over one abstraction."""
 
     spec: MonitorSpec
     abstraction: Abstraction
     properties: tuple[CompiledProperty, ...]
-    model: LoadedModel | None
-    notes: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    model: LoadedModel | None  # The learned states; without a model there are verdicts and no risk
+    notes: tuple[str, ...] = ()  # What the user should know about properties and tables
+    remarks: tuple[str, ...] = ()  # What risks and their bounds are made of, which warns of nothing
     detector: Detector | None = None
     shield: Shield | None = None
     filter: Filter | None = None

@@ -37,42 +37,24 @@ BOUNDS = {"none": 0, "credible": 1, "sound": 2, "clustered": 3}
 
 
 class Compatible(NamedTuple):
-    """The model's states that agree with an observation.
+    """The model's states that agree with an observation."""
 
-    Attributes
-    ----------
-    rows : ndarray of int
-        Their rows, and a zero for each terminal label: what it means is known without a model.
-    labels : ndarray of int
-        -1 for each of the former, which come first, and the numbers of the labels.
-    complete : bool
-        No other admissible state agrees with it.
-    """
-
+    # Their rows, and a zero for each terminal label: what it means is known without a model
     rows: NDArray[np.int64]
+    # -1 for each of the former, which come first, and the numbers of the labels
     labels: NDArray[np.int64]
-    complete: bool
+    complete: bool  # No other admissible state agrees with it
 
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """The states a model knows, indexed for look-up.
-
-    Attributes
-    ----------
-    index : dict
-        Row of every state code.
-    states : tuple of int
-        State codes in row order.
-    validity : Admission
-        Which other states could occur.
-    """
+    """The states a model knows, indexed for look-up."""
 
     digest: str
     vocabulary: StateSpace
-    index: Mapping[int, int]
-    states: tuple[int, ...]
-    validity: Admission
+    index: Mapping[int, int]  # Row of every state code
+    states: tuple[int, ...]  # State codes in row order
+    validity: Admission  # Which other states could occur
     _memo: dict[Observed, Compatible] = field(default_factory=dict)
 
     @cached_property
@@ -122,44 +104,26 @@ class Announced(NamedTuple):
 
 @dataclass(frozen=True)
 class CompiledProperty:
-    """One property, ready for the loop.
-
-    Attributes
-    ----------
-    live : LiveAutomaton
-        The same monitor, which goes on after violations and between episodes.
-    table : RiskTable or None
-        Risk of all product states; None without a model.
-    row_classes : ndarray of int
-        Letter class of each model state.
-    least : ProcessRisk or None
-        Least risk over all ways to choose; None unless it is the property's risk measure.
-    raw : RiskTable or None
-        What the chain says; `table` itself unless the model calibrates the risk.
-    of_actions : RiskOfActions or None
-        Risk of what is being done; None unless it is the property's.
-    scored : Scored or None
-        Risk where all scores are known; None without scores.
-    estimate : Estimate or None
-        What `table` is made of; None if it is the chain's, unasked.
-    hold_while : Condition or None
-        An intervention does not end while it holds; None without one, or in mode observe.
-    """
+    """One property, ready for the loop."""
 
     name: str
     spec: PropertySpec
     automaton: Automaton
     rules: Rules
     vocabulary: StateSpace
-    table: RiskTable | None
-    row_classes: NDArray[np.int64]
-    live: LiveAutomaton
+    table: RiskTable | None  # Risk of all product states; None without a model
+    row_classes: NDArray[np.int64]  # Letter class of each model state
+    live: LiveAutomaton  # The same monitor, which goes on after violations and between episodes
     outlook: HittingTimes | None = None
+    # What the chain says; `table` itself unless the model calibrates the risk
     raw: RiskTable | None = None
+    # Least risk over all ways to choose; None unless it is the property's risk measure
     least: ProcessRisk | None = None
+    # Risk of what is being done; None unless it is the property's
     of_actions: RiskOfActions | None = None
-    scored: Scored | None = None
-    estimate: Estimate | None = None
+    scored: Scored | None = None  # Risk where all scores are known; None without scores
+    estimate: Estimate | None = None  # What `table` is made of; None if it is the chain's, unasked
+    # An intervention does not end while it holds; None without one, or in mode observe
     hold_while: Condition | None = None
     _letters: dict[int, tuple[int, ...]] = field(default_factory=dict)
     _steps: dict[tuple[tuple[int, ...], bool, Observed], Step] = field(default_factory=dict)

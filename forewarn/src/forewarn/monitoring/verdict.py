@@ -42,21 +42,14 @@ NO_LEAST = LeastFigure(math.nan, math.nan, math.nan)
 
 
 class ExpectedFigure(NamedTuple):
-    """The mean risk over what the state may be, by all readings so far; see `belief`.
+    """The mean risk over what the state may be, by all readings so far; see `belief`."""
 
-    Attributes
-    ----------
-    probability : float
-        In [0, 1]; NaN where it is not asked for, and where no state of the model may be.
-    left_out : float
-        Share of the belief, in [0, 1], that the next moment does not start from: more than it can
-        hold. NaN where the figure is not asked for.
-    restarted : bool
-        The chain cannot explain the readings: the belief about the state starts again.
-    """
-
+    # In [0, 1]; NaN where it is not asked for, and where no state of the model may be
     probability: float
+    # Share of the belief, in [0, 1], that the next moment does not start from: more than it can
+    # hold. NaN where the figure is not asked for.
     left_out: float
+    # The chain cannot explain the readings: the belief about the state starts again
     restarted: bool
 
 
@@ -64,18 +57,10 @@ NO_EXPECTED = ExpectedFigure(math.nan, math.nan, False)
 
 
 class Shown(NamedTuple):
-    """What the policy is shown of a property, beside its breach.
+    """What the policy is shown of a property, beside its breach."""
 
-    Attributes
-    ----------
-    figure : float
-        What it compares with the thresholds; NaN where nothing is known.
-    out_of_model : bool
-        The model has never seen this state.
-    """
-
-    figure: float
-    out_of_model: bool
+    figure: float  # What it compares with the thresholds; NaN where nothing is known
+    out_of_model: bool  # The model has never seen this state
 
 
 NOTHING_SHOWN = Shown(math.nan, False)

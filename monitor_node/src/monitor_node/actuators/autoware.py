@@ -189,7 +189,6 @@ class _Limit:
             self._confirmation.observe(met, now)
 
     def status(self, now: float) -> Status:
-        """Report."""
         problem = ""
         if not self._limits.get_subscription_count():
             problem = f"no node subscribes to {self._spec.limit_topic}"
@@ -214,7 +213,6 @@ class _Limit:
         return status
 
     def close(self) -> None:
-        """Leave the topics."""
         self._node.destroy_publisher(self._limits)
         self._node.destroy_publisher(self._clears)
         self._node.destroy_subscription(self._readback)
@@ -250,7 +248,6 @@ class _Manoeuvre:
         self.entry = False
 
     def want(self, demand: Intervention, now: float) -> None:
-        """Ask for a manoeuvre, or for its end."""
         self._now = now
         wanted = demand.action in self._spec.mrm_for
         if wanted != self._wanted:
@@ -345,7 +342,6 @@ class _Manoeuvre:
         return "unknown"
 
     def close(self) -> None:
-        """Leave service and topic."""
         self._node.destroy_client(self._client)
         for subscription in self._states:
             self._node.destroy_subscription(subscription)

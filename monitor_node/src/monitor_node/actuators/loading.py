@@ -57,19 +57,14 @@ def check_messages(spec: ActuatorsSpec) -> None:
 
 
 class Actuators:
-    """All actuators of a node; a failure of one is reported and does not stop the others.
-
-    Attributes
-    ----------
-    decided : bool
-        Something was: until then, what a former life has left stays in force.
-    """
+    """All actuators of a node; a failure of one is reported and does not stop the others."""
 
     def __init__(self, node: Node, spec: ActuatorsSpec, warn: Callable[[str], None]) -> None:
         self._node = node
         self._warn = warn
         self._failures: dict[str, str] = {}
         self.present: Intervention = NOTHING
+        # Something was: until then, what a former life has left stays in force
         self.decided = False
         self.actuators: list[Actuator] = [
             module(name).ACTUATOR(node, section) for name, section in named(spec).items()

@@ -221,7 +221,6 @@ class _Speed:
         return []
 
     def close(self) -> None:
-        """Leave the topic."""
         self._node.destroy_publisher(self._publisher)
         self._node.destroy_subscription(self._subscription)
 
@@ -248,14 +247,12 @@ class _Goals:
         self._problem = ""
 
     def want(self, wanted: bool, now: float) -> None:
-        """Cancel from now on, or do not any more."""
         if wanted != self._wanted:
             self._wanted, self._answered = wanted, False
             self._called, self._problem = -math.inf, ""
         self.poll(now)
 
     def poll(self, now: float) -> None:
-        """Cancel what is active."""
         if self._call is not None and now - self._called >= PATIENCE:
             self._client.remove_pending_request(self._call)
             self._call, self._problem = None, f"{self._action}: no answer"
@@ -295,7 +292,6 @@ class _Goals:
         return [f"{self._action}: the cancellation is not answered"]
 
     def close(self) -> None:
-        """Leave service and topic."""
         self._node.destroy_client(self._client)
         self._node.destroy_subscription(self._subscription)
 
@@ -308,7 +304,6 @@ class _Lock:
         self._publisher = node.create_publisher(Bool, topic, QoSProfile(depth=10))
 
     def want(self, locked: bool) -> None:
-        """Say so, at every tick."""
         self._publisher.publish(Bool(data=locked))
 
     def problems(self) -> list[str]:
@@ -318,5 +313,4 @@ class _Lock:
         return []
 
     def close(self) -> None:
-        """Leave the topic."""
         self._node.destroy_publisher(self._publisher)

@@ -56,26 +56,15 @@ class Verdict(NamedTuple):
 
 @dataclass
 class Running:
-    """A goal that the server has accepted.
-
-    Attributes
-    ----------
-    server : frozenset
-        Who served it, by the identifiers of the publishers of its status.
-    handle : ServerGoalHandle or None
-        The goal for its client; None until the client has its answer.
-    since : float
-        When the server accepted it, in s of the steady clock.
-    asking : int
-        Requests to cancel that the server has not answered: it may not end before.
-    """
+    """A goal that the server has accepted."""
 
     goal: Any
-    server: frozenset[bytes]
+    server: frozenset[bytes]  # Who served it, by the identifiers of the publishers of its status
     remote: Any = None
-    handle: Any = None
+    handle: Any = None  # The goal for its client; None until the client has its answer
+    # When the server accepted it, in s of the steady clock
     since: float = field(default_factory=time.monotonic)
-    asking: int = 0
+    asking: int = 0  # Requests to cancel that the server has not answered: it may not end before
     outcome: tuple[int, Any] | None = None
     early: list[Any] = field(default_factory=list)
     closed: bool = False
@@ -88,11 +77,6 @@ class ActionProxy:
     ----------
     judge : callable
         Takes a serialized goal and a future for its `Verdict`; a future that is done needs none.
-
-    Attributes
-    ----------
-    problem : str
-        What is wrong at the server since a goal passed last; empty if nothing is.
     """
 
     def __init__(
@@ -105,6 +89,7 @@ class ActionProxy:
     ) -> None:
         self._type = kind
         self._node, self._spec, self._judge, self._say = node, spec, judge, say
+        # What is wrong at the server since a goal passed last; empty if nothing is
         self.problem = ""
         self._running: dict[int, Running] = {}
         self._refused: dict[int, tuple[Any, str]] = {}
