@@ -89,9 +89,8 @@ def _topics(node: LifecycleNode) -> Iterator[str]:
     outputs.close()
 
 
-def _services(node: LifecycleNode) -> Iterator[str]:
-    owner: Any = None  # it is asked only when a service is called
-    services = Services(node, owner)
+def _services(node: Any) -> Iterator[str]:
+    services = Services(node)
     for service in node.services:
         kind = service.srv_type
         if kind.__module__.startswith("forewarn_msgs"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from apollo_bridge.arrivals import Sorter, Stamp, stamp_reader
+from apollo_bridge.derivation import Sorter, Stamp, stamp_reader
 from apollo_bridge.layouts import own_class, own_pool
 from apollo_bridge.transport import Arrival
 

@@ -19,7 +19,7 @@ from apollo_bridge.commands import WAYS
 from apollo_bridge.cyber import CyberTransport
 from apollo_bridge.cyber_process import Frames, frame
 from apollo_bridge.derivation import Derivation
-from apollo_bridge.diagnosis import statuses
+from apollo_bridge.node import statuses
 from apollo_bridge.relay import Memory, Relay
 from apollo_bridge.transport import Channels, Event, Lost, Topology
 from apollo_bridge.worker import Worker

@@ -12,8 +12,8 @@ import pytest
 from apollo_bridge.commander import Commander
 from apollo_bridge.commands import WAYS
 from apollo_bridge.derivation import Derivation
-from apollo_bridge.diagnosis import statuses
 from apollo_bridge.layouts import own_class
+from apollo_bridge.node import statuses
 from apollo_bridge.relay import Memory, Relay
 from apollo_bridge.tcp import TcpTransport
 from apollo_bridge.transport import Arrival, Offer
