@@ -323,6 +323,21 @@ def of(message: RiskArray, name: str) -> Risk:
     return next(risk for risk in message.risks if risk.property == name)
 
 
+def alert(stepper: Stepper) -> Risk:
+    """Drive towards something until the rule `brake` alerts."""
+    for _ in range(10):
+        risk = of(stepper.step(speed=3.0, distance=5.0), "brake")
+        if risk.level == Risk.LEVEL_ACT:
+            return risk
+    raise AssertionError(f"no alert: {risk}")
+
+
+def calm(stepper: Stepper) -> None:
+    """Stop, which is what the rule asks for, and then drive where nothing is near."""
+    stepper.step(speed=0.0, distance=5.0)
+    stepper.steps(15, speed=3.0, distance=30.0)
+
+
 @pytest.fixture
 def by_steps(tmp_path: Path) -> Callable[..., dict[str, str]]:
     """Return a function that learns a monitor file of steps and gives a node's parameters."""

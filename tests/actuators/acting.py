@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live_ros import Probe, Process, Stepper, free_domain, monitor_parameters
+from live_ros import Probe, Process, Stepper, calm, free_domain, monitor_parameters
 from planners import Planner
 from small_world import MONITOR
 
@@ -70,11 +70,6 @@ def alert(stepper: Stepper, action: int) -> None:
         if probe.interventions and probe.interventions[-1].action == action:
             return
     raise AssertionError(f"never asked for: {probe.interventions}")
-
-
-def calm(stepper: Stepper) -> None:
-    stepper.step(speed=0.0, distance=5.0)
-    stepper.steps(15, speed=3.0, distance=30.0)
 
 
 __all__ = ["ESCALATING", "Live", "alert", "calm", "config", "live"]

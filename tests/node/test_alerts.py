@@ -6,20 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn_msgs.msg import Alert, AlertArray, Risk
+from forewarn_msgs.msg import Alert, AlertArray
 from forewarn_msgs.srv import Acknowledge, ListAlerts, Release
-from live_ros import KEPT, Probe, Stepper, of, stepped
+from live_ros import KEPT, Probe, alert, stepped
 
 from forewarn_ros.messages import from_time
 
 pytestmark = pytest.mark.ros
-
-
-def alert(stepper: Stepper) -> None:
-    for _ in range(10):
-        if of(stepper.step(speed=3.0, distance=5.0), "brake").level == Risk.LEVEL_ACT:
-            return
-    raise AssertionError("no alert")
 
 
 def test_an_alert_lives_until_somebody_has_taken_note_of_it(world: Path) -> None:

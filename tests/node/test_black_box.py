@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn_msgs.msg import Risk
 from forewarn_msgs.srv import SaveIncident
-from live_ros import Probe, Process, Stepper, of, stepped
+from live_ros import Probe, Process, Stepper, alert, stepped
 from rcl_interfaces.msg import Log
 from rclpy.qos import DurabilityPolicy
 from rclpy.serialization import deserialize_message
@@ -54,20 +53,6 @@ def files(folder: Path) -> list[Path]:
     return sorted((folder / "incidents").glob("*.mcap"))
 
 
-def drive(stepper: Stepper, level: int = Risk.LEVEL_ACT) -> int:
-    """Drive towards something until the rule `brake` has this level; return the tick."""
-    for _ in range(10):
-        if of(stepper.step(speed=3.0, distance=5.0), "brake").level == level:
-            return stepper.tick - 1
-    raise AssertionError("no alert")
-
-
-def calm(stepper: Stepper, ticks: int) -> None:
-    """Stop, which is what the rule asks for, and then drive where nothing is near."""
-    stepper.step(speed=0.0, distance=5.0)
-    stepper.steps(ticks, speed=3.0, distance=30.0)
-
-
 def wait_for_files(probe: Probe, folder: Path, count: int) -> list[Path]:
     probe.wait(lambda: len(files(folder)) == count, f"{count} files in {folder}")
     return files(folder)
@@ -88,7 +73,8 @@ def test_a_file_holds_all_that_lies_about_the_moment(world: Path, tmp_path: Path
             probe.deliver(Image(height=number), "/camera", "sensor_msgs/msg/Image")
             stepper.step(speed=1.0, distance=30.0)
         assert camera.topic_name == "/camera"
-        moment = drive(stepper)
+        alert(stepper)
+        moment = stepper.tick - 1
         stepper.steps(15, speed=0.0, distance=5.0)
         (path,) = wait_for_files(probe, tmp_path, 1)
         probe.wait_for_status("black box", "OK", "waiting for a trigger")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from forewarn_msgs.msg import Intervention, Risk
 from forewarn_msgs.srv import Explain, LoadModel, Mute, Release, Reset
-from live_ros import Probe, Process, Stepper, of, stepped
+from live_ros import Probe, Process, Stepper, alert, calm, of, stepped
 from small_world import MONITOR
 
 pytestmark = pytest.mark.ros
@@ -42,21 +42,6 @@ def stepper(monitor: tuple[Process, Probe, Stepper]) -> Stepper:
     assert probe.call(Mute, "mute", duration=0.0).success
     probe.interventions.clear()
     return stepper
-
-
-def alert(stepper: Stepper) -> Risk:
-    """Drive towards something until the rule `brake` alerts."""
-    for _ in range(10):
-        risk = of(stepper.step(speed=3.0, distance=5.0), "brake")
-        if risk.level == Risk.LEVEL_ACT:
-            return risk
-    raise AssertionError(f"no alert: {risk}")
-
-
-def calm(stepper: Stepper) -> None:
-    """Stop, which is what the rule asks for, and then drive where nothing is near."""
-    stepper.step(speed=0.0, distance=5.0)
-    stepper.steps(15, speed=3.0, distance=30.0)
 
 
 def test_parameters_are_described_with_their_ranges(stepper: Stepper, probe: Probe) -> None:

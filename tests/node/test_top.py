@@ -21,12 +21,11 @@ from typing import Any
 
 import pytest
 from extent import examples
-from forewarn_msgs.msg import Risk
 from forewarn_msgs.srv import ListAlerts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from live_process import LIMIT, Process, environment
-from live_ros import Probe, Stepper, free_domain, monitor_parameters, of
+from live_ros import Probe, Stepper, alert, free_domain, monitor_parameters
 
 from monitor_node.top_screen import Heard, screen
 
@@ -112,13 +111,6 @@ def terminal(domain: int, *words: str, **settings: Any) -> Iterator[Terminal]:
         yield found
     finally:
         found.close()
-
-
-def alert(stepper: Stepper) -> None:
-    for _ in range(10):
-        if of(stepper.step(speed=3.0, distance=5.0), "brake").level == Risk.LEVEL_ACT:
-            return
-    raise AssertionError("no alert")
 
 
 @pytest.mark.slow
