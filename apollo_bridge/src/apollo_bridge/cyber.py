@@ -40,10 +40,7 @@ BUFFER = 1 << 22
 class CyberTransport:
     """Reads and writes channels through pycyber or Apollo's ``cyber.python.cyber_py3``.
 
-    Parameters
-    ----------
-    python : str
-        Interpreter that has Cyber's package; by default the one that runs this.
+    `python`: interpreter that has Cyber's package; by default the one that runs this.
     """
 
     name = "Cyber RT"

@@ -58,10 +58,7 @@ class Pool:
     Versions of Apollo give one file name different contents, so that no two sources may share a
     pool.
 
-    Parameters
-    ----------
-    files : iterable of FileDescriptorProto
-        In any order; dependencies must be among them.
+    `files`: in any order; dependencies must be among them.
     """
 
     def __init__(self, files: Iterable[descriptor_pb2.FileDescriptorProto]) -> None:

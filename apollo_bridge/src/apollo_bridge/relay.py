@@ -110,10 +110,7 @@ class Relay:
     holds now. Therefore the first message counts for more: it also tells what became of what a
     former life of the bridge had asked for.
 
-    Parameters
-    ----------
-    may_act : bool
-        Whether the monitor file allows interventions at all.
+    `may_act`: whether the monitor file allows interventions at all.
     """
 
     def __init__(self, commander: Commander, memory: Memory, may_act: bool, log: Any) -> None:

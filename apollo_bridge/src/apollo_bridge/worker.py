@@ -24,14 +24,9 @@ LONGEST_WAIT = 0.5
 class Worker:
     """Takes messages from a transport and hands on signals.
 
-    Parameters
-    ----------
-    publish : callable
-        Sends signals; called in this thread, with the time of the steady clock.
-    max_rate : float
-        Hz; messages that come faster are taken together.
-    listeners : mapping of str to callable
-        Takes the data of channels that are no signals; called in this thread.
+    `publish`: sends signals; called in this thread, with the time of the steady clock.
+    `max_rate`: Hz; messages that come faster are taken together.
+    `listeners`: takes the data of channels that are no signals; called in this thread.
     """
 
     def __init__(

@@ -35,10 +35,7 @@ Use = Callable[[], None]
 class Recurring(Generic[Result]):
     """A job that is done again and again beside the ticks, never two at a time.
 
-    Parameters
-    ----------
-    period : int
-        Ticks from the beginning of one to the next.
+    `period`: ticks from the beginning of one to the next.
     """
 
     def __init__(self, name: str, period: int) -> None:
@@ -128,10 +125,7 @@ class BackgroundBounds:
     def wait_if_compared(self) -> None:
         """Wait for the bounds and put them into force, if a threshold is compared with them.
 
-        Raises
-        ------
-        ForewarnError
-            If they cannot be computed.
+        Raises ForewarnError if they cannot be computed.
         """
         if not needs_bounds(self._watch.spec):
             return
@@ -173,10 +167,8 @@ class BackgroundLearning:
     The tick itself only counts; what it gets later is exact for all counts up to the moment at
     which solving began.
 
-    Parameters
-    ----------
-    ready : callable
-        Called in another thread with a model and its monitor; returns what puts them into force.
+    `ready`: called in another thread with a model and its monitor; returns what puts them into
+    force.
     """
 
     def __init__(

@@ -91,10 +91,7 @@ class BagPlayer(SimulatedTime):
     def play(self) -> None:
         """Play the recording as the parameters say.
 
-        Raises
-        ------
-        KeyboardInterrupt
-            If a signal asked it to stop.
+        Raises KeyboardInterrupt if a signal asked it to stop.
         """
         path = self._value("bag")
         if not path:
@@ -183,10 +180,7 @@ class BagPlayer(SimulatedTime):
     ) -> None:
         """Serve callbacks until `condition` holds, doing `again` now and then.
 
-        Raises
-        ------
-        PlayError
-            With the complaint, once the time is up.
+        Raises PlayError with the complaint, once the time is up.
         """
         end = time.monotonic() + self._value("timeout")
         resend = time.monotonic() + RESEND

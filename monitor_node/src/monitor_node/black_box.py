@@ -62,10 +62,7 @@ def log_message(moment: LogEntry, node: str) -> Log:
 class BlackBoxRecorder:
     """Feeds a black box with all that the node takes in and publishes.
 
-    Parameters
-    ----------
-    inputs, extra : Inputs
-        Topics that the monitor reads, and those that only the black box wants.
+    `inputs`, `extra`: topics that the monitor reads, and those that only the black box wants.
     """
 
     def __init__(
@@ -240,10 +237,7 @@ def open_keeper(
 ) -> BlackBoxRecorder:
     """Open the black box of an activation, whose monitor file has one.
 
-    Parameters
-    ----------
-    extra : callable
-        Makes the inputs of topics that nothing else reads.
+    `extra`: makes the inputs of topics that nothing else reads.
     """
     spec: BlackBoxSpec = watch.spec.black_box
     folder = IncidentFolder.of(spec, watch.spec.beside(spec.folder))

@@ -47,10 +47,7 @@ class Lasting:
 def node_status(state: str, problem: str, twins: int, advice: str = "") -> Status:
     """Report the life cycle, and other nodes of the same name.
 
-    Parameters
-    ----------
-    twins : int
-        Other nodes with this node's full name.
+    `twins`: other nodes with this node's full name.
     """
     values = {"state": state, "nodes of the same name": twins}
     errors = [problem] if problem else []
@@ -87,14 +84,9 @@ def statuses(
 ) -> Iterator[Status]:
     """Report on everything that runs.
 
-    Parameters
-    ----------
-    lasting : Lasting
-        What former reports have seen; takes in what this one sees.
-    clocks : tuple of str or None
-        Nodes that publish the simulated time; None by the system's clock.
-    failure : str
-        Why no ticks are evaluated; empty if they are.
+    `lasting`: what former reports have seen; takes in what this one sees.
+    `clocks`: nodes that publish the simulated time; None by the system's clock.
+    `failure`: why no ticks are evaluated; empty if they are.
     """
     if runtime.latest is not None and runtime.pacer.last is not None:
         names, values = runtime.watch.monitor.abstraction.signals, runtime.latest.verdict.values

@@ -74,10 +74,7 @@ def charged(
 ) -> Account:
     """Return the account after `output` was in force for `elapsed` seconds.
 
-    Parameters
-    ----------
-    elapsed : float
-        Seconds since then; infinite at the first step.
+    `elapsed`: seconds since then; infinite at the first step.
     """
     distance, time, free, stood, moving = account
     if elapsed < 0.0:

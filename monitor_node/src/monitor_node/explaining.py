@@ -51,10 +51,7 @@ def explain(
 ) -> RiskExplanation:
     """Explain one property at the last tick; `reasons` come on top.
 
-    Parameters
-    ----------
-    ages : sequence of int or None
-        How old all signals were then, in nanoseconds; None if none has come yet.
+    `ages`: how old all signals were then, in nanoseconds; None if none has come yet.
     """
     observation = verdict.observation
     abstraction = monitor.abstraction

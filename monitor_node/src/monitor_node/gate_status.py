@@ -13,14 +13,9 @@ def output_status(
 ) -> Status:
     """Report whether the gate, and it alone, drives the base.
 
-    Parameters
-    ----------
-    publishers : sequence of str
-        Full names of the nodes that publish it besides the gate.
-    subscribers : sequence of str
-        Full names of the nodes that hear it.
-    base : str or None
-        The node that drives the base, if the monitor file names it.
+    `publishers`: full names of the nodes that publish it besides the gate.
+    `subscribers`: full names of the nodes that hear it.
+    `base`: the node that drives the base, if the monitor file names it.
     """
     problems = []
     if publishers:
@@ -38,12 +33,8 @@ def output_status(
 def ends_status(misfits: Sequence[str], mismatches: Sequence[str]) -> Status:
     """Report whether planner, base and odometry exchange messages with the gate.
 
-    Parameters
-    ----------
-    misfits : sequence of str
-        Who has another type than the gate.
-    mismatches : sequence of str
-        Who has a quality of service that does not fit the gate's.
+    `misfits`: who has another type than the gate.
+    `mismatches`: who has a quality of service that does not fit the gate's.
     """
     problems = list(mismatches)
     if misfits:
@@ -58,12 +49,8 @@ def ends_status(misfits: Sequence[str], mismatches: Sequence[str]) -> Status:
 def odometry_status(topic: str, silent: float, limit: float, strange: int) -> Status:
     """Report whether the gate knows how fast the robot is.
 
-    Parameters
-    ----------
-    silent : float
-        Seconds since a speed was measured; infinite before the first.
-    limit : float
-        Seconds for which a measured speed counts.
+    `silent`: seconds since a speed was measured; infinite before the first.
+    `limit`: seconds for which a measured speed counts.
     """
     values = {"messages without a number": strange}
     if silent <= limit:

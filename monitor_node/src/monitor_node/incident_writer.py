@@ -20,12 +20,8 @@ CHECKED = 1 << 24
 class IncidentWriter:
     """The sink of a black box. All methods but `run` belong to the thread of the ticks.
 
-    Parameters
-    ----------
-    most : int
-        Bytes that may wait to be written; what comes beyond them is left out, and counted.
-    say, warn : callable
-        Log a line; called in the thread.
+    `most`: bytes that may wait to be written; what comes beyond them is left out, and counted.
+    `say`, `warn`: log a line; called in the thread.
     """
 
     def __init__(

@@ -109,15 +109,10 @@ class Input:
 class Inputs:
     """All topics of a monitor file.
 
-    Parameters
-    ----------
-    topics : mapping of str to str
-        Message type of each topic; empty where the publishers say it.
-    whole : collection of str
-        Topics of which every message counts. Where some may have been dropped, one that cannot be
-        read stands in their place.
-    fixed : callable
-        Gives the prescribed reliability and durability of a topic, None where it follows.
+    `topics`: message type of each topic; empty where the publishers say it.
+    `whole`: topics of which every message counts. Where some may have been dropped, one that cannot
+    be read stands in their place.
+    `fixed`: gives the prescribed reliability and durability of a topic, None where it follows.
     """
 
     def __init__(

@@ -35,17 +35,11 @@ class Entry(NamedTuple):
 class Journal:
     """Reads what was left behind, and keeps the present.
 
-    Parameters
-    ----------
-    max_age : float
-        Seconds after which obligations and alerts count no more.
-    actuators : sequence of str
-        Those that may have left something in force.
+    `max_age`: seconds after which obligations and alerts count no more.
+    `actuators`: those that may have left something in force.
 
-    Raises
-    ------
-    RecordingError
-        If the file is something else than a journal of a monitor: it is not written over.
+    Raises RecordingError if the file is something else than a journal of a monitor: it is not
+    written over.
     """
 
     def __init__(self, path: Path, max_age: float, actuators: Sequence[str] = ()) -> None:

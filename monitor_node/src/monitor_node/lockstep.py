@@ -38,12 +38,8 @@ class Rationale(NamedTuple):
 class Announced:
     """What a player needs of all that the monitor tells on its topic of events: when, not what.
 
-    Attributes
-    ----------
-    started : int or None
-        The tick at which it began, since `forget`.
-    seen_ns : int
-        The clock that it has heard before its first tick; -1 for none, since `forget`.
+    `started`: the tick at which it began, since `forget`.
+    `seen_ns`: the clock that it has heard before its first tick; -1 for none, since `forget`.
     """
 
     def __init__(self) -> None:
@@ -113,10 +109,7 @@ def timeline(
 ) -> Iterator[tuple[int, Sample | None]]:
     """Yield samples with their times, and None where /clock is to be published.
 
-    Parameters
-    ----------
-    step_ns : int
-        Nanoseconds of the recording from one /clock to the next; 0: none is published.
+    `step_ns`: nanoseconds of the recording from one /clock to the next; 0: none is published.
     """
     clock_ns = start_ns if step_ns else end_ns + 1
     for sample in chain(samples, (None,)):

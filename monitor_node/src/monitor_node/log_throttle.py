@@ -17,10 +17,7 @@ DECIMAL = re.compile(r"\d+\.\d+")
 class Reminder:
     """Says that something lasts: after a while, then after 10 s, 20 s, 40 s, up to 10 minutes.
 
-    Parameters
-    ----------
-    patience : float
-        Seconds for which it has to last before it is logged at all.
+    `patience`: seconds for which it has to last before it is logged at all.
     """
 
     def __init__(self, say: Callable[[str], object], patience: float = 0.0) -> None:
@@ -45,10 +42,7 @@ class Reminder:
 class Reminders:
     """Reminds of what a monitor lacks that is active.
 
-    Parameters
-    ----------
-    elsewhere : sequence of str
-        Notes about its signals that have been logged already.
+    `elsewhere`: notes about its signals that have been logged already.
     """
 
     def __init__(self, say: Callable[[str], object], elsewhere: Sequence[str]) -> None:
@@ -68,10 +62,7 @@ class Reminders:
     ) -> None:
         """Take in how things are.
 
-        Parameters
-        ----------
-        clocks : sequence of str or None
-            Nodes that publish /clock; None by the system's clock.
+        `clocks`: nodes that publish /clock; None by the system's clock.
         """
         self._inputs.take(without_publishers(silent), now)
         self._clock.take(without_clock(clocks, started=started), now)

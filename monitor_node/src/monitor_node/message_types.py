@@ -15,10 +15,7 @@ class TypeNotInstalledError(InputError):
 def message_class(name: str, *, topic: str = "") -> Any:
     """Return the class of a message type such as ``nav_msgs/msg/Odometry``.
 
-    Raises
-    ------
-    TypeNotInstalledError
-        Naming the package that is missing.
+    Raises TypeNotInstalledError naming the package that is missing.
     """
     package, _, rest = name.partition("/")
     kind, _, base = rest.rpartition("/")
@@ -43,10 +40,7 @@ def message_class(name: str, *, topic: str = "") -> Any:
 def interface_class(name: str, *, where: str = "") -> Any:
     """Return the class of a type: ``std_srvs/srv/SetBool``, ``nav2_msgs/action/NavigateToPose``.
 
-    Raises
-    ------
-    TypeNotInstalledError
-        Naming the package that is missing.
+    Raises TypeNotInstalledError naming the package that is missing.
     """
     package, kind, base = name.split("/")
     try:

@@ -34,10 +34,8 @@ write_pieces(sys.argv[1], int(sys.argv[2]), sys.stdout.buffer)
 def load_in_subprocess(path: Path | str, most: int) -> CountModel:
     """Return the model in a file of at most `most` bytes; takes long, but blocks no other thread.
 
-    Raises
-    ------
-    ModelError
-        As `load_model` does; also if the other process ends before it has read the file.
+    Raises ModelError as `load_model` does; also if the other process ends before it has read the
+    file.
     """
     with suppress(OSError):  # load_model says what is wrong
         if Path(path).stat().st_size <= SMALL:

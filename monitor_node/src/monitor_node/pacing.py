@@ -26,12 +26,8 @@ class Restart(NamedTuple):
 class Pacer:
     """Follows one clock.
 
-    Parameters
-    ----------
-    max_step_ns : int
-        A clock that moves on by more than this has jumped.
-    moments : Moments, optional
-        Those of the session, where they depend on what arrived.
+    `max_step_ns`: a clock that moves on by more than this has jumped.
+    `moments`: those of the session, where they depend on what arrived.
     """
 
     def __init__(
@@ -64,15 +60,10 @@ class Pacer:
     def advance(self, now_ns: int, system_ns: int, passed_ns: int = 0) -> Restart | None:
         """Take in the clock; return what has begun, if anything has.
 
-        Parameters
-        ----------
-        now_ns : int
-            The node's clock; under simulated time after every step of it.
-        system_ns : int
-            The system's clock, which stamps what the middleware receives.
-        passed_ns : int
-            What a steady clock says has passed since the last call: a node that did not get to run
-            for long has missed ticks, and its clock has not jumped.
+        `now_ns`: the node's clock; under simulated time after every step of it.
+        `system_ns`: the system's clock, which stamps what the middleware receives.
+        `passed_ns`: what a steady clock says has passed since the last call: a node that did not
+        get to run for long has missed ticks, and its clock has not jumped.
         """
         before, self._now_ns = self._now_ns, now_ns
         self._since_ns = min(self._since_ns, system_ns)  # the system's clock may be set back
@@ -113,14 +104,9 @@ class Pacer:
     ) -> int | None:
         """Return when a message counts as arrived; None if that was before the clock jumped.
 
-        Parameters
-        ----------
-        received_ns : int
-            System time at which the middleware had it; 0 if it does not say.
-        taken_ns : int
-            System time once it had been taken from the middleware.
-        player_ns : int or None
-            Simulated time at which it arrived, by a player's report.
+        `received_ns`: system time at which the middleware had it; 0 if it does not say.
+        `taken_ns`: system time once it had been taken from the middleware.
+        `player_ns`: simulated time at which it arrived, by a player's report.
         """
         time_ns = self.received_ns(received_ns, taken_ns)
         if time_ns is None:
@@ -206,14 +192,11 @@ class Pacer:
 class Timing:
     """How punctual the ticks are, since it was last asked.
 
-    Attributes
-    ----------
-    ticks, overruns : int
-        Ticks evaluated, and those of them that had to wait for an earlier one, in all.
-    left_out : int
-        Ticks that were left out because the monitor lagged, in all.
-    worst_late_ns, worst_step_ns : int
-        Greatest time from a tick to its publication, and that it took itself, since `read`.
+    `ticks`, `overruns`: ticks evaluated, and those of them that had to wait for an earlier one, in
+    all.
+    `left_out`: ticks that were left out because the monitor lagged, in all.
+    `worst_late_ns`, `worst_step_ns`: greatest time from a tick to its publication, and that it took
+    itself, since `read`.
     """
 
     def __init__(self) -> None:

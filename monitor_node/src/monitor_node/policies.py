@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 class Policies:
     """The parameters ``properties.NAME.KEY`` of a node.
 
-    Parameters
-    ----------
-    changed : callable
-        Called with a property and its new values once they are in force.
+    `changed`: called with a property and its new values once they are in force.
     """
 
     def __init__(

@@ -34,10 +34,7 @@ def announce_security(node: Node) -> Status:
 def security_status(environment: Mapping[str, str], enclave: str) -> Status:
     """Report whether security is on, and whether it is enforced.
 
-    Parameters
-    ----------
-    enclave : str
-        The node's enclave, as ``--enclave`` gave it; ``/`` without any.
+    `enclave`: the node's enclave, as ``--enclave`` gave it; ``/`` without any.
     """
     wanted = environment.get(ENABLE, "")
     enforced = environment.get(STRATEGY, "") == "Enforce"

@@ -119,14 +119,9 @@ class Switchboard:
 class ActuatorContract:
     """What a user may rely on, whatever carries out what the monitor asks for.
 
-    Attributes
-    ----------
-    not_carried_out : mapping
-        Actions that it does not do, and where the documentation says so.
-    forgotten : tuple
-        Actions whose effect ends with a death, of which the monitor warns when it starts.
-    pages : Path or None
-        Where the documentation lies, to look that up.
+    `not_carried_out`: actions that it does not do, and where the documentation says so.
+    `forgotten`: actions whose effect ends with a death, of which the monitor warns when it starts.
+    `pages`: where the documentation lies, to look that up.
     """
 
     pages: ClassVar[Path | None] = None

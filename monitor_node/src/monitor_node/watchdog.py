@@ -78,14 +78,9 @@ class Heard:
 class Watchdog:
     """Trusts a monitor as long as it speaks, alone, and in a way that can be understood.
 
-    Parameters
-    ----------
-    timeout : float
-        Seconds without a verdict after which the monitor counts as dead.
-    period : float
-        Seconds between verdicts: for so long the two topics may differ.
-    oldest : float
-        Seconds for which a verdict counts, from the moment that it is about.
+    `timeout`: seconds without a verdict after which the monitor counts as dead.
+    `period`: seconds between verdicts: for so long the two topics may differ.
+    `oldest`: seconds for which a verdict counts, from the moment that it is about.
     """
 
     def __init__(self, timeout: float, period: float, oldest: float) -> None:

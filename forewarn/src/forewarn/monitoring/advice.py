@@ -39,10 +39,7 @@ class Shield(Protocol):
     def advise(self, state: int | None, name: str, clock: Clock, asked: str) -> Advice:
         """Return what to do in a state while the policy asks for an intervention.
 
-        Parameters
-        ----------
-        asked : str
-            What the policy asks for: nothing less is recommended.
+        `asked`: what the policy asks for: nothing less is recommended.
         """
 
     def solved(self) -> dict[str, Floats]:

@@ -173,10 +173,7 @@ class Alerts:
     def go_on(self, time_ns: int, lost: str) -> bool:
         """Go on with the alerts that a former life left; tell whether something has changed.
 
-        Parameters
-        ----------
-        lost : str
-            Why they are over, where their state is not known; empty if they go on.
+        `lost`: why they are over, where their state is not known; empty if they go on.
         """
         waiting = [
             alert
@@ -207,10 +204,7 @@ class Alerts:
     ) -> tuple[int, ...]:
         """Acknowledge alerts (none named: all), and return the numbers of those that were not yet.
 
-        Raises
-        ------
-        ConfigError
-            If there is no such alert; then nothing has changed.
+        Raises ConfigError if there is no such alert; then nothing has changed.
         """
         unknown = [number for number in numbers if number not in self.all]
         if unknown:

@@ -184,12 +184,8 @@ def follow(
 ) -> tuple[Belief, ExpectedFigure]:
     """Return the belief of a property after one moment, and the expected risk.
 
-    Parameters
-    ----------
-    action : str or None
-        What is being done, for risks of actions.
-    odds : float or None
-        What scores of the moment multiply odds by, where the risk has scores and all are known.
+    `action`: what is being done, for risks of actions.
+    `odds`: what scores of the moment multiply odds by, where the risk has scores and all are known.
     """
     readings = filter_.readings(observation)
     if not readings.rows.size:

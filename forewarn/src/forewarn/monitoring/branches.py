@@ -137,10 +137,7 @@ def advance(
 ) -> Step:
     """Let every branch read every letter that is possible at a tick.
 
-    Parameters
-    ----------
-    letters : tuple of int
-        What the tick may be.
+    `letters`: what the tick may be.
     """
     if len(letters) == 1 and len(branches) == 1:
         step = live.calm[branches[0] * live.letters + letters[0]]
@@ -214,10 +211,7 @@ WHOLE = Followed(None, Broken.NO, False)
 def follow(before: Breach | None, now: Evidence, clear: int) -> Followed:
     """Take in a tick.
 
-    Parameters
-    ----------
-    clear : int
-        Ticks in a row without a breach after which it has cleared.
+    `clear`: ticks in a row without a breach after which it has cleared.
     """
     fresh = now.ended or (before is not None and before.terminal and not now.terminal)
     if now.violation:

@@ -43,10 +43,7 @@ def divide(spec: MonitorSpec) -> Bridging:
 
     Without channels there is nothing to send, and the node runs the file as it is.
 
-    Raises
-    ------
-    ConfigError
-        If the clock is steps, which a bridge cannot make.
+    Raises ConfigError if the clock is steps, which a bridge cannot make.
     """
     roots = {name: _sources(spec, name, ()) for name in spec.signals}
     carried = {

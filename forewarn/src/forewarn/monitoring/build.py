@@ -55,19 +55,12 @@ def build_monitor(
 ) -> Monitor:
     """Return a monitor whose risk tables are solved.
 
-    Parameters
-    ----------
-    model : CountModel or None
-        Counts learned with the same abstraction; None for verdicts without risk.
-    solver : callable, optional
-        A checker (chain, automaton, letter classes and steps to `RiskTable`) to use instead of the
-        numeric one; there are no bounds then.
+    `model`: counts learned with the same abstraction; None for verdicts without risk.
+    `solver`: a checker (chain, automaton, letter classes and steps to `RiskTable`) to use instead
+    of the numeric one; there are no bounds then.
 
-    Raises
-    ------
-    ModelError
-        If the model belongs to another abstraction or rate, or calibrates the risk of a formula or
-        horizon that has changed since.
+    Raises ModelError if the model belongs to another abstraction or rate, or calibrates the risk of
+    a formula or horizon that has changed since.
     """
     spec, abstraction = compiled.spec, compiled.abstraction
     loaded = None
@@ -135,10 +128,7 @@ def _filter(
 def with_estimates(compiled: CompiledSpec, model: CountModel) -> CountModel:
     """Return the model with what the risks of the properties are made of, chosen once.
 
-    Raises
-    ------
-    ModelError
-        If the model does not tell what followed, as an estimator needs.
+    Raises ModelError if the model does not tell what followed, as an estimator needs.
     """
     check_model(compiled, model)
     questions = questions_of(compiled, model.vocabulary, model.states)

@@ -83,10 +83,7 @@ def _arrays(name: str, table: RiskTable | ProcessRisk | None) -> dict[str, Float
 def with_tables(monitor: Monitor, tables: Tables) -> tuple[Monitor, float]:
     """Return the monitor with tables of a record, and how far its own are from them.
 
-    Raises
-    ------
-    RecordingError
-        If they are not those of this monitor.
+    Raises RecordingError if they are not those of this monitor.
     """
     own = tables_of(monitor)
     if {k: v.shape for k, v in own.items()} != {k: v.shape for k, v in tables.items()}:

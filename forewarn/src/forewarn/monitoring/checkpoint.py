@@ -146,16 +146,10 @@ def recall(
 ) -> None:
     """Go on where a former life of the monitor ended.
 
-    Parameters
-    ----------
-    oldest : float
-        Ticks after which a memory counts no more.
+    `oldest`: ticks after which a memory counts no more.
 
-    Raises
-    ------
-    RecordingError
-        If the memory belongs to another monitor file, is too old, lies in the future, or makes no
-        sense; then nothing has changed.
+    Raises RecordingError if the memory belongs to another monitor file, is too old, lies in the
+    future, or makes no sense; then nothing has changed.
     """
     try:
         if memory["key"] != key(watch.monitor):
@@ -197,10 +191,7 @@ def asking(memory: Mapping[str, Any]) -> dict[str, PolicyState]:
 
     Alerts that were muted are not among them. The properties are those of its monitor file.
 
-    Raises
-    ------
-    RecordingError
-        If the memory makes no sense.
+    Raises RecordingError if the memory makes no sense.
     """
     try:
         if not memory["pending"] or not memory["advisor"][1] or memory["mode"] != "act":
@@ -225,15 +216,9 @@ def outdated(
     by its rules: they have lasted as many moments as before. Obligations, counts, mutes and the run
     are forgotten, and alerts that were muted.
 
-    Returns
-    -------
-    dict or None
-        A memory of the tick before `first`; None if nothing was asked for that goes on.
+    Returns a memory of the tick before `first`; None if nothing was asked for that goes on.
 
-    Raises
-    ------
-    RecordingError
-        If the memory makes no sense.
+    Raises RecordingError if the memory makes no sense.
     """
     if not asked.keys() & set(watch.names):
         return None

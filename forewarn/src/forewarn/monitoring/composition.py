@@ -58,10 +58,7 @@ def explained_table(compiled: CompiledProperty, values: Values | None) -> RiskTa
 
     Of the chain it is the risk before a map calibrates it, in whose terms the chain is explained.
 
-    Parameters
-    ----------
-    values : sequence, optional
-        Values of all signals in slot order; without them, no score is known.
+    `values`: values of all signals in slot order; without them, no score is known.
     """
     assert compiled.table is not None and compiled.outlook is not None
     if not is_estimated(compiled):
@@ -78,10 +75,7 @@ def composition_of(
 ) -> Composition | None:
     """Return what the risk of a product state is made of; None if it is the chain's as it is.
 
-    Parameters
-    ----------
-    values : sequence, optional
-        Values of all signals in slot order; without them, no score is known.
+    `values`: values of all signals in slot order; without them, no score is known.
     """
     estimate, scored = compiled.estimate, compiled.scored
     if estimate is None or estimate.is_chain or compiled.table is None:

@@ -32,10 +32,7 @@ def with_way_out(
 ) -> Intervention:
     """Return the request with which ways out are clear, and why not; others as they are.
 
-    Parameters
-    ----------
-    before : int or None
-        The tick that was evaluated before; None if there was none.
+    `before`: the tick that was evaluated before; None if there was none.
     """
     action = ACTIONS[request.action]
     if not action.stops or action.drives_on:

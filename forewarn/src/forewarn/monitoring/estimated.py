@@ -76,10 +76,7 @@ def estimates_of(
     What the model keeps is taken if it was chosen from the recordings that the model has now, and
     chosen again if not: after a merge, say.
 
-    Raises
-    ------
-    ModelError
-        If the model does not tell what followed, as the property's estimator needs.
+    Raises ModelError if the model does not tell what followed, as the property's estimator needs.
     """
     stored = {(one.judged, one.asked): one for one in model.estimates}
     recorded, source = judged_in(model.shards), source_of(model.shards)

@@ -85,12 +85,8 @@ class Mutes(NamedTuple):
     ) -> Mutes:
         """Return the mutes with one more, or with one less if its length is 0.
 
-        Parameters
-        ----------
-        length : float
-            From `now` on, or from the next first tick if that is None.
-        now, tick : int or None
-            The last moment and tick.
+        `length`: from `now` on, or from the next first tick if that is None.
+        `now`, `tick`: the last moment and tick.
         """
         ends = {other: end for other, end in self.ends.items() if other != name}
         waiting = {other: left for other, left in self.waiting.items() if other != name}

@@ -158,14 +158,10 @@ def advise(
 ) -> tuple[AdvisorState, Intervention | None]:
     """Return the request of this tick: repeated while it holds, withdrawn once, else None.
 
-    Parameters
-    ----------
-    since : sequence of int
-        Tick at which the level of each property began.
-    answers : sequence of sequence of EscalationStep
-        Escalation chain of each property.
-    out_of_model : mapping of str to EscalationStep
-        What a property asks for at WARN in a state unknown to the model, if more than a warning.
+    `since`: tick at which the level of each property began.
+    `answers`: escalation chain of each property.
+    `out_of_model`: what a property asks for at WARN in a state unknown to the model, if more than a
+    warning.
     """
     alerting = [
         (row, _answer(row, _due(chain, row.tick - begin), out_of_model))

@@ -45,22 +45,13 @@ if TYPE_CHECKING:
 class LiveSession(Inputs):
     """Inputs with operator commands; all that is remembered beside samples is its `memory`.
 
-    Parameters
-    ----------
-    external : str
-        Topic of the signals that are supplied by name, if it has a definition.
-    bounds : bool
-        False leaves the bounds of the risk out, which take nearly all of the time that the tables
-        take: a monitor from `build`, which has them, may follow.
-    detector : Detector, optional
-        What tells runs that are unlike normal ones; it stays whatever model follows.
+    `external`: topic of the signals that are supplied by name, if it has a definition.
+    `bounds`: False leaves the bounds of the risk out, which take nearly all of the time that the
+    tables take: a monitor from `build`, which has them, may follow.
+    `detector`: what tells runs that are unlike normal ones; it stays whatever model follows.
 
-    Raises
-    ------
-    ModelError
-        If the model belongs to another monitor file.
-    FieldError
-        If an expression reads a field that its message does not have.
+    Raises ModelError if the model belongs to another monitor file.
+    Raises FieldError if an expression reads a field that its message does not have.
     """
 
     def __init__(
@@ -193,10 +184,7 @@ class LiveSession(Inputs):
     def reset(self, names: Iterable[str]) -> tuple[str, ...]:
         """Set the automata, alerts and counts of some properties (none named: all) back.
 
-        Raises
-        ------
-        ConfigError
-            If a name is unknown.
+        Raises ConfigError if a name is unknown.
         """
         chosen = self._choose(names)
         counts = zip(self.names, self.memory.violations, strict=True)
@@ -226,16 +214,10 @@ class LiveSession(Inputs):
     def mute(self, names: Iterable[str], duration: float, reason: str = "") -> tuple[str, ...]:
         """Silence the alerts of some properties (none named: all); return which.
 
-        Parameters
-        ----------
-        duration : float
-            Seconds from the last tick, or from the first if there was none; infinite until further
-            notice, 0 ends a mute.
+        `duration`: seconds from the last tick, or from the first if there was none; infinite until
+        further notice, 0 ends a mute.
 
-        Raises
-        ------
-        ConfigError
-            If a name is unknown, or the duration negative or no number.
+        Raises ConfigError if a name is unknown, or the duration negative or no number.
         """
         chosen = self._choose(names)
         if not duration >= 0:
@@ -252,10 +234,7 @@ class LiveSession(Inputs):
     def set_policy(self, name: str, values: Mapping[str, object]) -> None:
         """Change thresholds of a property between two ticks.
 
-        Raises
-        ------
-        ConfigError
-            If a value is out of range; then nothing has changed.
+        Raises ConfigError if a value is out of range; then nothing has changed.
         """
         self.swap(with_policies(self.monitor, {name: values}))
         self._chains = EscalationChains.of(self.monitor)
@@ -296,10 +275,7 @@ class LiveSession(Inputs):
 def with_section(monitor: Monitor, name: str, section: PropertySpec) -> Monitor:
     """Return the monitor with another policy for one property; tables and automata stay.
 
-    Raises
-    ------
-    ConfigError
-        If the section changes formula or horizon, which the tables depend on.
+    Raises ConfigError if the section changes formula or horizon, which the tables depend on.
     """
     changed = []
     for compiled in monitor.properties:
@@ -341,10 +317,7 @@ def with_section(monitor: Monitor, name: str, section: PropertySpec) -> Monitor:
 def with_policies(monitor: Monitor, changes: Mapping[str, Mapping[str, object]]) -> Monitor:
     """Return `monitor` with other thresholds, by property.
 
-    Raises
-    ------
-    ConfigError
-        If a value is out of range.
+    Raises ConfigError if a value is out of range.
     """
     for name, values in changes.items():
         section = monitor.spec.with_thresholds(name, values).properties[name]

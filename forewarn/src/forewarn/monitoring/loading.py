@@ -43,10 +43,7 @@ def load_fitting(
 ) -> tuple[CompiledSpec, CountModel | None]:
     """Load a monitor file and its model; raises ForewarnError.
 
-    Parameters
-    ----------
-    given : Path or CountModel or None
-        The model or its file; None for the one that the monitor file names, if it does.
+    `given`: the model or its file; None for the one that the monitor file names, if it does.
     """
     with all_problems(config):
         spec = load_spec(config)

@@ -54,10 +54,7 @@ def growing_parts(
 ) -> tuple[Part, ...]:
     """Return what grows in a node that runs a monitor file, with a bound for each part.
 
-    Parameters
-    ----------
-    monitor : Monitor, optional
-        The monitor with its model; without it, risk tables are left out.
+    `monitor`: the monitor with its model; without it, risk tables are left out.
     """
     return tuple(_parts(spec, abstraction, monitor))
 

@@ -59,12 +59,8 @@ class OnlineLearner:
     ) -> None:
         """Take in one tick.
 
-        Parameters
-        ----------
-        tick : int
-            Number of the tick; if it does not follow the last one, a new run begins.
-        action : str, optional
-            What is done: that intervention, or what the monitor file names.
+        `tick`: number of the tick; if it does not follow the last one, a new run begins.
+        `action`: what is done: that intervention, or what the monitor file names.
         """
         if self.full:
             return

@@ -45,17 +45,12 @@ def needs_bounds(spec: MonitorSpec) -> bool:
 class Broken(IntEnum):
     """Whether a rule is broken at a tick, in rising order of urgency.
 
-    Attributes
-    ----------
-    NO
-        No breach is open.
-    CLEARING
-        A breach is open, and does not last at this tick: it has been quiet for too short a time.
-    LASTS
-        A breach is open, and lasts.
-    AT_ONCE
-        The rule was violated at this tick, and the present state would not break it again: there
-        may be no second tick to count.
+    `NO`: no breach is open.
+    `CLEARING`: a breach is open, and does not last at this tick: it has been quiet for too short a
+    time.
+    `LASTS`: a breach is open, and lasts.
+    `AT_ONCE`: the rule was violated at this tick, and the present state would not break it again:
+    there may be no second tick to count.
     """
 
     NO = 0
@@ -135,19 +130,13 @@ def decide(
 ) -> PolicyState:
     """Advance the policy by one tick.
 
-    Parameters
-    ----------
-    figure : float
-        Risk, or its upper bound, in [0, 1]; NaN where there is none.
-    out_of_model : bool
-        The present state is unknown to the model; a figure that is known none the less comes from
-        the
-        property's scores.
-    held : bool
-        The present alert does not end, whatever the figure is.
-    broken : Broken
-        Whether the rule is broken. A tick at which a breach lasts counts as one above all levels,
-        and no alert ends while a breach is open. What may not be seen a second time asks at once.
+    `figure`: risk, or its upper bound, in [0, 1]; NaN where there is none.
+    `out_of_model`: the present state is unknown to the model; a figure that is known none the less
+    comes from the property's scores.
+    `held`: the present alert does not end, whatever the figure is.
+    `broken`: whether the rule is broken. A tick at which a breach lasts counts as one above all
+    levels, and no alert ends while a breach is open. What may not be seen a second time asks at
+    once.
     """
     resting = state.level is Level.NONE and not out_of_model and not broken
     if resting and figure < rules.warn:
@@ -209,10 +198,7 @@ def carried_over(rules: Rules, state: PolicyState, shift: int) -> PolicyState:
     It has lasted as long as before. All counts of consecutive ticks start again. Where a state that
     the model does not know had led to a limit, the property acts: no state has been seen since.
 
-    Parameters
-    ----------
-    shift : int
-        By how much ticks are greater than they would be by the former clock.
+    `shift`: by how much ticks are greater than they would be by the former clock.
     """
     level = state.level
     if level == Level.WARN and state.out_of_model_since is not None and not state.excused:

@@ -107,12 +107,8 @@ def uncertain_risk(
 ) -> Risk:
     """Return the worst risk over all product states that agree with what is known.
 
-    Parameters
-    ----------
-    row : int or None
-        The state's row in the tables, where it is known and the model has it.
-    odds : float, optional
-        What the scores multiply odds by; `table` is then the property's scored one.
+    `row`: the state's row in the tables, where it is known and the model has it.
+    `odds`: what the scores multiply odds by; `table` is then the property's scored one.
     """
     if observation.state is None or observation.ended:
         found = model.compatible(observation)

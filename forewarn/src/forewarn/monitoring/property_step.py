@@ -76,10 +76,7 @@ def judge(
 ) -> tuple[PropertyState, PropertyVerdict]:
     """Advance one property by a tick at which monitoring is active.
 
-    Parameters
-    ----------
-    beliefs : Filter or None
-        What beliefs are computed with, if anything asks for them.
+    `beliefs`: what beliefs are computed with, if anything asks for them.
     """
     step = compiled.after(before.branches, before.latched, moment.observation)
     if compiled.name in moment.missed and not step.violation:

@@ -65,17 +65,9 @@ def explain_risk(
 ) -> Reasons | None:
     """Explain the risk of a property in one product state.
 
-    Parameters
-    ----------
-    automaton_state : int
-        State of the property's automaton after it has read `state`.
-    values : sequence, optional
-        Values of all signals at the moment, in slot order, for scores.
-
-    Returns
-    -------
-    Reasons or None
-        None if there is no model, or it does not know the state.
+    `automaton_state`: state of the property's automaton after it has read `state`.
+    `values`: values of all signals at the moment, in slot order, for scores.
+    Returns None if there is no model, or it does not know the state.
     """
     compiled = next(prop for prop in monitor.properties if prop.name == name)
     model, outlook = monitor.model, compiled.outlook

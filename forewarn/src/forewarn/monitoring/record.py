@@ -98,17 +98,10 @@ def _packed(content: bytes) -> bytes:
 class RecordWriter:
     """Writes a record while a session runs.
 
-    Parameters
-    ----------
-    rules : mapping of str to bytes
-        Files of rules about plans, by the attachments' names.
-    key : bytes, optional
-        What the chain of hashes beside it is keyed with.
+    `rules`: files of rules about plans, by the attachments' names.
+    `key`: what the chain of hashes beside it is keyed with.
 
-    Raises
-    ------
-    RecordingError
-        If the file exists or cannot be written.
+    Raises RecordingError if the file exists or cannot be written.
     """
 
     def __init__(

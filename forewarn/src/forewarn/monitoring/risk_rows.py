@@ -85,10 +85,7 @@ def risk_rows(
 ) -> tuple[RiskRow, ...]:
     """Return one row for each property, in the order of the monitor file.
 
-    Parameters
-    ----------
-    violations : sequence of int
-        How many breaches of each property there were so far.
+    `violations`: how many breaches of each property there were so far.
     """
     vocabulary = monitor.abstraction.vocabulary
     key = vocabulary.observed_key(verdict.observation)

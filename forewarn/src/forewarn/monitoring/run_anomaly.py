@@ -147,11 +147,8 @@ class Detector(Protocol):
 def open_detector(compiled: CompiledSpec, model: CountModel | None) -> Detector | None:
     """Return what judges runs by the file that a monitor file names; None if it names none.
 
-    Raises
-    ------
-    InputError
-        If there is no model, the file cannot be read or belongs to another model, or test and
-        alpha do not suit it.
+    Raises InputError if there is no model, the file cannot be read or belongs to another model, or
+    test and alpha do not suit it.
     """
     if compiled.spec.anomaly is None:
         return None

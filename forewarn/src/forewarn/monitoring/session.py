@@ -22,11 +22,8 @@ if TYPE_CHECKING:
 class Inputs:
     """A monitor with what it reads: takes payloads. What is remembered is its user's.
 
-    Parameters
-    ----------
-    readers : mapping of str to callable, optional
-        Functions that judge plans in signals. By default, they read the files of rules that the
-        monitor file names.
+    `readers`: functions that judge plans in signals. By default, they read the files of rules that
+    the monitor file names.
     """
 
     def __init__(

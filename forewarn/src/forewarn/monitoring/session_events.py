@@ -214,10 +214,7 @@ def encode(event: Event) -> str:
 def decode(text: str) -> Event:
     """Read an event.
 
-    Raises
-    ------
-    RecordingError
-        If the text is no event, or one with missing or wrong fields.
+    Raises RecordingError if the text is no event, or one with missing or wrong fields.
     """
     try:
         document = json.loads(text)

@@ -75,15 +75,10 @@ def solve(
 ) -> list[SolvedRisk]:
     """Return the risk of each property.
 
-    Parameters
-    ----------
-    solver : callable or None
-        A checker to use instead of the numeric one; there are no bounds then.
+    `solver`: a checker to use instead of the numeric one; there are no bounds then.
 
-    Raises
-    ------
-    ModelError
-        If the model calibrates the risk of a formula or horizon that has changed since.
+    Raises ModelError if the model calibrates the risk of a formula or horizon that has changed
+    since.
     """
     spec, noun = compiled.spec, compiled.abstraction.clock.noun
     maps = maps_of(spec, model)

@@ -69,14 +69,9 @@ def sources_of(
 
     These are the signals that the states depend on, and the signals from which those are computed.
 
-    Parameters
-    ----------
-    ages : sequence of int or None
-        Age in nanoseconds of each source signal; None if nothing ever arrived.
-    since : mapping of str to int
-        Since when signals are unknown, in nanoseconds.
-    publishers : mapping of str to sequence of str
-        Full names of the nodes that publish each topic.
+    `ages`: age in nanoseconds of each source signal; None if nothing ever arrived.
+    `since`: since when signals are unknown, in nanoseconds.
+    `publishers`: full names of the nodes that publish each topic.
     """
     abstraction, clock = monitor.abstraction, monitor.clock
     names, now_ns = abstraction.signals, verdict.time_ns

@@ -103,11 +103,8 @@ class Monitor:
     def step(self, state: MonitorState, snapshot: Snapshot) -> tuple[MonitorState, Verdict]:
         """Advance by one tick.
 
-        Parameters
-        ----------
-        state : MonitorState
-            The state that the step before returned. Every tick that was missed since counts as
-            a tick at which nothing is known.
+        `state`: the state that the step before returned. Every tick that was missed since counts as
+        a tick at which nothing is known.
         """
         first = snapshot.tick if state.tick is None else state.first
         missed: frozenset[str] = frozenset()
@@ -212,10 +209,7 @@ class Monitor:
 
         The state of the monitor does not change.
 
-        Parameters
-        ----------
-        values : sequence
-            What is known of the source signals then, in slot order; None where unknown.
+        `values`: what is known of the source signals then, in slot order; None where unknown.
         """
         abstraction, tick = self.abstraction, (state.tick or 0) + 1
         alone = abstraction.unseen
@@ -234,12 +228,8 @@ class Monitor:
     def _miss(self, state: MonitorState, ticks: int) -> tuple[MonitorState, frozenset[str]]:
         """Let every automaton take steps about which nothing is known.
 
-        Returns
-        -------
-        state : MonitorState
-            Where it may be then.
-        missed : frozenset of str
-            Properties that may have been violated meanwhile.
+        `state`: where it may be then.
+        `missed`: properties that may have been violated meanwhile.
         """
         properties, missed = [], set[str]()
         nothing = self.abstraction.vocabulary.nothing_known

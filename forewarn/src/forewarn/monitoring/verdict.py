@@ -69,27 +69,16 @@ NOTHING_SHOWN = Shown(math.nan, False)
 class PropertyVerdict(NamedTuple):
     """One property at one tick.
 
-    Attributes
-    ----------
-    status : PropertyStatus
-        VIOLATED also while a condition that violates an invariant lasts.
-    violation : bool
-        A violation happened at this tick; True once for each.
-    possible_violation : bool
-        A violation may have happened: with what is known it cannot be excluded.
-    probability, lower, upper : float
-        Risk and its bounds in [0, 1]; NaN where there is none.
-    in_model : bool
-        The model knows a state that agrees with what is known.
-    automaton : tuple of int
-        States the automaton may be in.
-    alert_since : int
-        Tick at which the present level began.
-    counted : bool
-        The violation at this tick counts: it is the first of its breach; see `breach`.
-    held : str
-        Why an alert that acts goes on although its risk may be low, by `hold_while` of the monitor
-        file; empty where nothing holds it.
+    `status`: VIOLATED also while a condition that violates an invariant lasts.
+    `violation`: a violation happened at this tick; True once for each.
+    `possible_violation`: a violation may have happened: with what is known it cannot be excluded.
+    `probability`, `lower`, `upper`: risk and its bounds in [0, 1]; NaN where there is none.
+    `in_model`: the model knows a state that agrees with what is known.
+    `automaton`: states the automaton may be in.
+    `alert_since`: tick at which the present level began.
+    `counted`: the violation at this tick counts: it is the first of its breach; see `breach`.
+    `held`: why an alert that acts goes on although its risk may be low, by `hold_while` of the
+    monitor file; empty where nothing holds it.
     """
 
     name: str
@@ -114,16 +103,11 @@ class PropertyVerdict(NamedTuple):
 class Verdict(NamedTuple):
     """All properties at one tick, with what was seen.
 
-    Attributes
-    ----------
-    stale : tuple of StaleSignal
-        Source signals that are too old, or never came.
-    failures : tuple of Failure
-        What was received and could not be read or decided.
-    values : sequence
-        Values of all signals in the abstraction's order; None where unknown.
-    repeats : int
-        So many ticks follow that come to the same, but for their time and the ages of `stale`.
+    `stale`: source signals that are too old, or never came.
+    `failures`: what was received and could not be read or decided.
+    `values`: values of all signals in the abstraction's order; None where unknown.
+    `repeats`: so many ticks follow that come to the same, but for their time and the ages of
+    `stale`.
     """
 
     tick: int

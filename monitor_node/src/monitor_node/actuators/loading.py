@@ -149,10 +149,7 @@ class Actuators:
 def unwatched(spec: ActuatorsSpec, *, bond: bool) -> dict[str, str]:
     """Return, by actuator, what does not happen when the monitor dies.
 
-    Parameters
-    ----------
-    spec : ActuatorsSpec
-        What the monitor file names. A gate stops the robot whatever else is named.
+    `spec`: what the monitor file names. A gate stops the robot whatever else is named.
     """
     found: dict[str, str] = {}
     if spec.twist is not None:

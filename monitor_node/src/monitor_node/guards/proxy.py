@@ -73,10 +73,8 @@ class Running:
 class ActionProxy:
     """Stands between the clients of an action and its server.
 
-    Parameters
-    ----------
-    judge : callable
-        Takes a serialized goal and a future for its `Verdict`; a future that is done needs none.
+    `judge`: takes a serialized goal and a future for its `Verdict`; a future that is done needs
+    none.
     """
 
     def __init__(
