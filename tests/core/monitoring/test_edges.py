@@ -43,16 +43,6 @@ SHORT = replace(RULES, hold=0)
 STOP, SLOW = (EscalationStep("COMFORTABLE_STOP", None),), (EscalationStep("LIMIT_SPEED", 5.0),)
 
 
-def levels(figures: list[float | None], rules: Rules = RULES, begin: int = 0) -> list[int]:
-    """Run the policy; None stands for a state that the model does not know."""
-    state, found = RESTING, []
-    for tick, figure in enumerate(figures, begin):
-        known = figure is not None
-        state = decide(rules, state, tick, figure if known else math.nan, out_of_model=not known)
-        found.append(int(state.level))
-    return found
-
-
 def test_all_of_a_section_becomes_rules() -> None:
     spec = PropertySpec(
         formula="p", thresholds={"warn": 0.25, "act": 0.7, "release": 0.15},
@@ -77,53 +67,10 @@ def test_spans_are_rounded_up_to_ticks_but_not_by_rounding_errors(
     assert rules.hold == ticks
 
 
-def test_a_figure_at_the_warning_threshold_warns() -> None:
-    assert levels([0.3, 0.3]) == [0, 1]
-    assert levels([math.nextafter(0.3, 0)] * 2) == [0, 0]
-
-
-def test_a_figure_at_the_release_threshold_does_not_end_an_alert() -> None:
-    assert levels([0.9, 0.9] + [0.2] * 9, SHORT)[-1] == 2
-    assert levels([0.4, 0.4] + [0.2] * 9, SHORT)[-1] == 1
-
-
 def test_a_noisy_tick_leaves_the_time_of_the_last_change() -> None:
     noisy = decide(RULES, PolicyState(since=7), 20, 0.9)
     assert noisy.warn_run == 1
     assert decide(RULES, noisy, 21, 0.0) == PolicyState(since=7)
-
-
-@pytest.mark.parametrize("begin", [0, 1_000])
-def test_an_unknown_state_expires_after_its_limit_to_the_tick(begin: int) -> None:
-    assert levels([None] * 8, begin=begin) == [0, 2, 2, 2, 2, 2, 1, 1]
-    assert levels([None] * 9, replace(SHORT, out_of_model_timeout=5), begin) == [
-        0,
-        2,
-        2,
-        2,
-        2,
-        2,
-        2,
-        1,
-        1,
-    ]
-
-
-def test_an_unknown_state_that_warns_does_not_end_an_alert_before_its_limit() -> None:
-    rules = replace(SHORT, out_of_model=Level.WARN, out_of_model_timeout=10)
-    assert levels([0.9, 0.9] + [None] * 10, rules) == [0] + [2] * 11
-    assert levels([0.9, 0.9] + [None] * 13, rules)[-2:] == [2, 1]
-
-
-def test_an_unknown_state_that_is_ignored_ends_an_alert() -> None:
-    rules = replace(SHORT, out_of_model=Level.NONE)
-    assert levels([0.9, 0.9, None, None, None], rules) == [0, 2, 2, 2, 0]
-
-
-def test_calm_ticks_of_an_alert_do_not_count_for_the_warning_after_it() -> None:
-    rules = replace(SHORT, release=0.5)
-    figures = [0.9, 0.9, 0.4, 0.4, 0.4, 0.1, 0.1, 0.1]
-    assert levels(figures, rules) == [0, 2, 2, 2, 1, 1, 1, 0]
 
 
 def after_release(rules: Rules, figures: list[float | None], then: list[float | None]) -> list[int]:

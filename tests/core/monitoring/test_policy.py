@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,10 +27,10 @@ RULES = Rules(
 )
 
 
-def levels(figures: list[float | None], rules: Rules = RULES) -> list[int]:
+def levels(figures: list[float | None], rules: Rules = RULES, begin: int = 0) -> list[int]:
     """Run the policy; None stands for a state that the model does not know."""
     state, found = RESTING, []
-    for tick, figure in enumerate(figures):
+    for tick, figure in enumerate(figures, begin):
         out_of_model = figure is None
         state = decide(
             rules, state, tick, math.nan if figure is None else figure, out_of_model=out_of_model
@@ -38,63 +39,60 @@ def levels(figures: list[float | None], rules: Rules = RULES) -> list[int]:
     return found
 
 
-def test_one_noisy_tick_raises_nothing() -> None:
-    assert levels([0.1, 0.9, 0.1, 0.9, 0.1]) == [0, 0, 0, 0, 0]
+UNSEEN, NAN = None, math.nan
+BELOW = {limit: math.nextafter(limit, 0) for limit in (0.3, 0.6)}
+RUNS = [
+    # A noisy tick raises nothing; `enter` ticks in a row do, and a threshold counts as reached.
+    ({}, [0.1, 0.9, 0.1, 0.9, 0.1], "00000"),
+    ({}, [0.1, 0.9, 0.9], "002"),
+    ({}, [0.1, 0.4, 0.4, 0.9, 0.9], "00112"),
+    ({}, [0.6, 0.6], "02"),
+    ({}, [BELOW[0.6]] * 2, "01"),
+    ({}, [0.3, 0.3], "01"),
+    ({}, [BELOW[0.3]] * 2, "00"),
+    # An alert ends after its hold of 5 ticks, or after `exit` calm ones in a row.
+    ({}, [0.9, 0.9] + [0.1] * 6, "02222200"),
+    ({"hold": 0}, [0.9, 0.9] + [0.1] * 4, "022200"),
+    ({"hold": 0}, [0.9, 0.9, 0.1, 0.1, 0.25, 0.1, 0.1, 0.1], "02222220"),
+    # Between release and act it stays, and at the release threshold.
+    ({}, [0.9, 0.9] + [0.3] * 20, "0" + "2" * 21),
+    ({"hold": 0}, [0.9, 0.9] + [0.2] * 9, "0" + "2" * 10),
+    ({"hold": 0}, [0.4, 0.4] + [0.2] * 9, "0" + "1" * 10),
+    # It falls to a warning where one is due, for which calm ticks count anew.
+    ({"hold": 0, "release": 0.5}, [0.9, 0.9, 0.4, 0.4, 0.4, 0.4], "022211"),
+    ({"hold": 0, "release": 0.5}, [0.9, 0.9, 0.4, 0.4, 0.4, 0.1, 0.1, 0.1], "02221110"),
+    # A warning ends below the lesser of release and warn.
+    ({"hold": 0, "release": 0.1}, [0.4, 0.4] + [0.15] * 4, "011111"),
+    ({"hold": 0, "release": 0.1}, [0.4, 0.4, 0.05, 0.05, 0.05], "01110"),
+    ({"hold": 0, "release": 0.5}, [0.4, 0.4] + [0.35] * 6, "01111111"),
+    ({"hold": 0, "release": 0.5}, [0.4, 0.4] + [0.25] * 6, "01110000"),
+    # An alert may follow another at once.
+    ({"hold": 0}, [0.9, 0.9] + [0.1] * 3 + [0.9] * 3, "02220022"),
+    # A state never seen asks for its answer to the tick, then for a warning, and never wedges.
+    ({}, [UNSEEN] * 8, "02222211"),
+    ({"hold": 0, "out_of_model_timeout": 5}, [UNSEEN] * 9, "022222211"),
+    ({}, [UNSEEN] * 30 + [0.0] * 10, "022222" + "1" * 26 + "0" * 8),
+    ({"out_of_model": Level.NONE}, [UNSEEN] * 10, "0" * 10),
+    ({"out_of_model": Level.WARN}, [UNSEEN] * 10, "0" + "1" * 9),
+    # One that warns does not end an alert before its limit; one that is ignored does.
+    (
+        {"hold": 0, "out_of_model": Level.WARN, "out_of_model_timeout": 10},
+        [0.9, 0.9] + [UNSEEN] * 13,
+        "0" + "2" * 13 + "1",
+    ),
+    ({"hold": 0, "out_of_model": Level.NONE}, [0.9, 0.9] + [UNSEEN] * 3, "02220"),
+    # A figure that is missing holds an alert, and begins none.
+    ({}, [0.9, 0.9] + [NAN] * 20, "0" + "2" * 21),
+    ({}, [NAN] * 5, "00000"),
+]
 
 
-def test_enter_ticks_in_a_row_raise_the_alert() -> None:
-    assert levels([0.1, 0.9, 0.9]) == [0, 0, 2]
-    assert levels([0.1, 0.4, 0.4, 0.9, 0.9]) == [0, 0, 1, 1, 2]
-
-
-def test_a_threshold_counts_as_reached() -> None:
-    assert levels([0.6, 0.6]) == [0, 2]
-    assert levels([math.nextafter(0.6, 0)] * 2) == [0, 1]
-
-
-def test_an_alert_ends_after_exit_calm_ticks_and_its_hold() -> None:
-    assert levels([0.9, 0.9] + [0.1] * 6) == [0, 2, 2, 2, 2, 2, 0, 0]  # hold decides: 5 ticks
-    short = replace(RULES, hold=0)
-    assert levels([0.9, 0.9] + [0.1] * 4, short) == [0, 2, 2, 2, 0, 0]  # exit decides
-    assert levels([0.9, 0.9, 0.1, 0.1, 0.25, 0.1, 0.1, 0.1], short)[-3:] == [2, 2, 0]
-
-
-def test_between_release_and_act_an_alert_stays() -> None:
-    assert levels([0.9, 0.9] + [0.3] * 20)[-1] == 2
-
-
-def test_an_alert_that_ends_falls_to_a_warning_where_one_is_due() -> None:
-    rules = replace(RULES, hold=0, release=0.5)
-    assert levels([0.9, 0.9, 0.4, 0.4, 0.4, 0.4], rules) == [0, 2, 2, 2, 1, 1]
-
-
-def test_a_warning_ends_below_the_lesser_of_release_and_warn() -> None:
-    rules = replace(RULES, hold=0, release=0.1)
-    assert levels([0.4, 0.4, 0.15, 0.15, 0.15, 0.15], rules)[-1] == 1
-    assert levels([0.4, 0.4, 0.05, 0.05, 0.05], rules) == [0, 1, 1, 1, 0]
-    above = replace(RULES, hold=0, release=0.5)
-    assert levels([0.4, 0.4] + [0.35] * 6, above)[-1] == 1
-    assert levels([0.4, 0.4] + [0.25] * 6, above)[-1] == 0
-
-
-def test_an_alert_may_follow_another_at_once() -> None:
-    rules = replace(RULES, hold=0)
-    figures = [0.9, 0.9] + [0.1] * 3 + [0.9] * 3
-    assert levels(figures, rules) == [0, 2, 2, 2, 0, 0, 2, 2]
-
-
-def test_an_unknown_state_asks_for_its_answer_then_for_a_warning_and_never_wedges() -> None:
-    found = levels([None] * 30)
-    assert found[:2] == [0, 2]
-    assert found[-1] == 1
-    assert levels([None] * 30 + [0.0] * 10)[-1] == 0
-    assert levels([None] * 10, replace(RULES, out_of_model=Level.NONE)) == [0] * 10
-    assert levels([None] * 10, replace(RULES, out_of_model=Level.WARN))[1:] == [1] * 9
-
-
-def test_a_figure_that_is_missing_holds_an_alert() -> None:
-    assert levels([0.9, 0.9] + [math.nan] * 20)[-1] == 2
-    assert levels([math.nan] * 5) == [0] * 5
+@pytest.mark.parametrize("begin", [0, 1_000])
+@pytest.mark.parametrize(("changes", "figures", "found"), RUNS)
+def test_levels_of_known_runs(
+    changes: dict[str, Any], figures: list[float | None], found: str, begin: int
+) -> None:
+    assert "".join(map(str, levels(figures, replace(RULES, **changes), begin))) == found
 
 
 def test_rules_are_in_ticks() -> None:
