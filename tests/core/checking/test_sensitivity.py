@@ -11,10 +11,7 @@ from small_chains import given_chain
 
 from forewarn.checking.interface import ENDED
 from forewarn.checking.numeric import risk_table
-from forewarn.checking.sensitivity import (
-    estimator_sensitivity,
-    reach_sensitivity,
-)
+from forewarn.checking.sensitivity import estimator_sensitivity, reach_sensitivity
 from forewarn.logic.automaton import Automaton
 from forewarn.models.chain import Chain
 from forewarn.models.counts import CountModel, Smoothing
@@ -85,11 +82,7 @@ def test_a_chain_that_never_ends_is_infinitely_sensitive_without_a_horizon() -> 
 
 def test_estimators_are_compared_on_what_was_visited(response: Response) -> None:
     found = estimator_sensitivity(model(), response(2), CLASSES, 10)
-    assert [result.name for result in found] == [
-        "maximum likelihood",
-        "alpha: sparse",
-        "alpha: 1",
-    ]
+    assert [result.name for result in found] == ["maximum likelihood", "alpha: sparse", "alpha: 1"]
     assert found[0].difference == 0.0
     assert 0 < found[1].difference < found[2].difference
     heavy = estimate_chain(model(), Smoothing(1.0))

@@ -50,10 +50,7 @@ def test_it_has_the_messages_between_its_moments(
         assert (part.digest() == digest) == (begin is None and end is None)
 
 
-@given(
-    time=st.datetimes(datetime(1971, 1, 1), datetime(2200, 1, 1)),
-    hours=st.integers(-12, 12),
-)
+@given(time=st.datetimes(datetime(1971, 1, 1), datetime(2200, 1, 1)), hours=st.integers(-12, 12))
 def test_times_are_told_in_any_zone(time: datetime, hours: int) -> None:
     zone = timezone(timedelta(hours=hours))
     told = moment(time.replace(tzinfo=timezone.utc).astimezone(zone).isoformat())

@@ -50,10 +50,7 @@ stamp = st.builds(TIME, sec=st.integers(0, 2**31 - 1), nanosec=st.integers(0, 10
 messages = st.builds(
     TYPES[NAME],
     header=st.builds(
-        TYPES["std_msgs/msg/Head"],
-        seq=st.integers(0, 2**32 - 1),
-        stamp=stamp,
-        frame_id=texts,
+        TYPES["std_msgs/msg/Head"], seq=st.integers(0, 2**32 - 1), stamp=stamp, frame_id=texts
     ),
     flag=st.booleans(),
     value=st.floats(),
@@ -81,9 +78,7 @@ def test_every_field_survives(message):
     ]
     assert [item.flag for item in found.inner] == [item.flag for item in message.inner]
     assert np.array_equal(
-        [item.value for item in found.inner],
-        [item.value for item in message.inner],
-        equal_nan=True,
+        [item.value for item in found.inner], [item.value for item in message.inner], equal_nan=True
     )
 
 

@@ -55,11 +55,7 @@ def speed_of(recording) -> float:
         (("a/msg/B", "ros2msg", "missing_pkg/Thing thing"), "cdr", "missing_pkg"),
         (("a/msg/B", "protobuf", "message B {}"), "cdr", "protobuf"),
         (("a/msg/B", "jsonschema", "{}"), "json", "no JSON Schema of an object with properties"),
-        (
-            ("a/msg/B", "cddl", "{}"),
-            "cbor",
-            "'cbor' (accepted: cdr or ros1 or json or protobuf)",
-        ),
+        (("a/msg/B", "cddl", "{}"), "cbor", "'cbor' (accepted: cdr or ros1 or json or protobuf)"),
         (("no_such_pkg/msg/Thing", "", ""), "cdr", "holds no definition of no_such_pkg/msg/Thing"),
         (("", "", ""), "cdr", "holds no definition"),
         (("B", "ros2msg", "float64 x"), "cdr", "'B' is not a message type"),

@@ -23,9 +23,7 @@ from forewarn.wings.decisions.storm_api import Storm
 pytest.importorskip("stormpy", reason="Storm is the oracle")
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = DATA / "qcomp"
-LEARNED = {
-    "agentdojo": ("agents/agentdojo", ROOT / "config" / "agents.yaml"),
-}
+LEARNED = {"agentdojo": ("agents/agentdojo", ROOT / "config" / "agents.yaml")}
 
 
 def entries() -> list[Any]:

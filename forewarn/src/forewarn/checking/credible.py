@@ -16,12 +16,7 @@ from forewarn.checking.response.operators import TRIGGER, is_countdown
 from forewarn.errors import CheckingError
 from forewarn.models.chain import Chain, Floats
 from forewarn.models.counts import CountModel, Smoothing
-from forewarn.models.estimation import (
-    Successors,
-    estimate_chain,
-    missing_weights,
-    valid_successors,
-)
+from forewarn.models.estimation import Successors, estimate_chain, missing_weights, valid_successors
 
 if TYPE_CHECKING:
     from forewarn.checking.interface import RiskTable

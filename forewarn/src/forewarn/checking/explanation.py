@@ -334,10 +334,7 @@ def _countdown_sums(problem: Countdown, horizon: int) -> tuple[Floats, Floats]:
     violated = np.ones(n)
     if horizon <= layers:
         none = np.zeros(n)
-        return (
-            as_layers(none, alone, violated),
-            as_layers(none, alone_sum, horizon * violated),
-        )
+        return as_layers(none, alone, violated), as_layers(none, alone_sum, horizon * violated)
     # Every step is needed, so no geometric rest: a precision of less than nothing.
     first = first_passage(problem, powers[-1], horizon - layers - 1, -1.0).first
     total = np.cumsum(first, axis=0)

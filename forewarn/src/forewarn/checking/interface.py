@@ -82,11 +82,7 @@ class Checker(Protocol):
     """Computes risk tables; `numeric` and `storm` are two."""
 
     def __call__(
-        self,
-        chain: Chain,
-        automaton: Automaton,
-        classes: NDArray[np.int64],
-        horizon: int | None,
+        self, chain: Chain, automaton: Automaton, classes: NDArray[np.int64], horizon: int | None
     ) -> RiskTable:
         """Return the risk within `horizon` steps, or ever if it is None."""
         ...

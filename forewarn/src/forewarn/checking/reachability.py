@@ -34,9 +34,7 @@ RESTARTS = 2
 
 
 def reach(
-    matrix: sparse.csr_matrix,
-    targets: NDArray[np.bool_],
-    through: NDArray[np.bool_] | None = None,
+    matrix: sparse.csr_matrix, targets: NDArray[np.bool_], through: NDArray[np.bool_] | None = None
 ) -> tuple[Floats, Certain]:
     """Return the probability to reach `targets` from every node, and what the graph decides.
 
@@ -121,11 +119,7 @@ def _forward_places(moves: sparse.csr_matrix) -> NDArray[np.intp] | None:
 
 
 def _by_blocks(
-    moves: sparse.csr_matrix,
-    leaving: Floats,
-    hit: Floats,
-    miss: Floats,
-    place: NDArray[np.intp],
+    moves: sparse.csr_matrix, leaving: Floats, hit: Floats, miss: Floats, place: NDArray[np.intp]
 ) -> Floats | None:
     """Return the solution by factors of a system whose blocks are in these places, else None."""
     system = _placed(moves, leaving, place)

@@ -54,10 +54,7 @@ class EstimatorRisk(NamedTuple):
 
 
 def estimator_sensitivity(
-    model: CountModel,
-    automaton: Automaton,
-    classes: NDArray[np.int64],
-    horizon: int | None,
+    model: CountModel, automaton: Automaton, classes: NDArray[np.int64], horizon: int | None
 ) -> list[EstimatorRisk]:
     """Return the risk of a property under three estimators, the model's own first."""
     candidates = model.smoothing.candidates

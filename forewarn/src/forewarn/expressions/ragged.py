@@ -99,12 +99,7 @@ def _kept(column: Any, known: Any) -> Any:
 
 
 def reduce_segments(
-    notes: Notes,
-    name: str,
-    values: Any,
-    counts: Any,
-    condition: Any = True,
-    default: Any = None,
+    notes: Notes, name: str, values: Any, counts: Any, condition: Any = True, default: Any = None
 ) -> Any:
     """Apply a function of arrays to each segment.
 
@@ -157,12 +152,7 @@ def _reduce(name: str, notes: Notes, column: Any, counts: Vector, default: Any) 
 
 
 def _extreme(
-    name: str,
-    ufunc: np.ufunc,
-    notes: Notes,
-    column: Vector,
-    counts: Vector,
-    default: Any,
+    name: str, ufunc: np.ufunc, notes: Notes, column: Vector, counts: Vector, default: Any
 ) -> Any:
     filled = counts > 0
     starts = (np.cumsum(counts) - counts)[filled]

@@ -40,12 +40,7 @@ MAX_STATES = 200_000
 _MAX_NAME = 60
 
 
-def compile_formula(
-    formula: Formula,
-    rate: Rate,
-    *,
-    max_states: int = MAX_STATES,
-) -> Automaton:
+def compile_formula(formula: Formula, rate: Rate, *, max_states: int = MAX_STATES) -> Automaton:
     """Return the smallest deterministic automaton that detects every violation at once.
 
     `formula`: a property of the safety fragment. A formula that is not an `always` is meant at the

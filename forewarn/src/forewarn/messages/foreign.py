@@ -24,14 +24,7 @@ from forewarn.expressions.values import NAN, Notes, Record, Unknown, Value, vect
 from forewarn.messages.definitions import MessageType
 from forewarn.messages.inference import ROOT, infer
 from forewarn.messages.range_readings import note_elsewhere
-from forewarn.messages.schema import (
-    MAX_LEVELS,
-    PRESENCE,
-    FieldType,
-    Primitive,
-    SequenceOf,
-    Struct,
-)
+from forewarn.messages.schema import MAX_LEVELS, PRESENCE, FieldType, Primitive, SequenceOf, Struct
 
 # Entry points: functions from the name of a message, and its schema if there is one, to its type.
 LAYOUTS = "forewarn.layouts"

@@ -28,14 +28,7 @@ from typing import Any, NamedTuple
 
 from forewarn.errors import RecordingError
 from forewarn.recordings.interface import Sample
-from forewarn.recordings.traces import (
-    LONGEST,
-    JsonTrace,
-    decoder,
-    open_text,
-    sample_of,
-    short,
-)
+from forewarn.recordings.traces import LONGEST, JsonTrace, decoder, open_text, sample_of, short
 from forewarn.recordings.zstd import CutError
 
 TIMES = ("t", "time", "timestamp", "stamp", "t_ns", "time_ns", "timestamp_ns", "stamp_ns")

@@ -73,9 +73,7 @@ def sort_rows(rows: list[Row], disorder: Disorder) -> list[Row]:
 
 
 def in_time_order(
-    segments: Iterable[Segment],
-    load: Callable[[Segment], list[Row]],
-    late: Callable[[int], None],
+    segments: Iterable[Segment], load: Callable[[Segment], list[Row]], late: Callable[[int], None]
 ) -> Iterator[list[Row]]:
     """Yield batches of rows in log-time order; simultaneous rows come in file order.
 

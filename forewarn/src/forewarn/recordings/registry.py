@@ -104,10 +104,7 @@ def _agent_runs() -> Any:
 
 BUILT_IN = (
     RecordingFormat(
-        "rosbag2 folder",
-        "a rosbag2 folder",
-        lambda path, _: path.is_dir(),
-        rosbag2.open_folder,
+        "rosbag2 folder", "a rosbag2 folder", lambda path, _: path.is_dir(), rosbag2.open_folder
     ),
     RecordingFormat(
         "rosbag2 file",
@@ -124,10 +121,7 @@ BUILT_IN = (
         _open_rosbag1,
     ),
     RecordingFormat(
-        "table",
-        "tables of values (.csv, maybe with .gz or .zst)",
-        tables.is_table,
-        tables.CsvTable,
+        "table", "tables of values (.csv, maybe with .gz or .zst)", tables.is_table, tables.CsvTable
     ),
     RecordingFormat(
         "runs of agents",

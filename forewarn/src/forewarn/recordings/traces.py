@@ -28,13 +28,7 @@ from typing import Any, TextIO, TypeVar
 
 from forewarn.errors import RecordingError
 from forewarn.files.inputs import open_plain
-from forewarn.recordings.interface import (
-    TIME_LIMIT_NS,
-    Recording,
-    Sample,
-    TopicInfo,
-    digest_files,
-)
+from forewarn.recordings.interface import TIME_LIMIT_NS, Recording, Sample, TopicInfo, digest_files
 from forewarn.recordings.zstd import CutError, ZstdFile, most
 
 ACCEPTED = 'a line like {"t": 12.3, "speed": 1.2}'

@@ -107,14 +107,7 @@ class FrameTree:
         self.kept = 0
         self.version = 0
 
-    def insert(
-        self,
-        stamp_ns: int,
-        transform: Transform,
-        child: str,
-        *,
-        static: bool,
-    ) -> str:
+    def insert(self, stamp_ns: int, transform: Transform, child: str, *, static: bool) -> str:
         """Take a transform and return why it is refused, if it is."""
         child, parent = child.removeprefix("/"), transform.parent.removeprefix("/")
         refused = _refusal(child, parent, transform)
@@ -336,7 +329,4 @@ def _sum(a: Vector, b: Vector) -> Vector:
 
 
 def _onto(step: Transform, moved: Vector, turned: Quaternion) -> tuple[Vector, Quaternion]:
-    return (
-        _sum(_rotate(step.rotation, moved), step.translation),
-        _product(step.rotation, turned),
-    )
+    return (_sum(_rotate(step.rotation, moved), step.translation), _product(step.rotation, turned))

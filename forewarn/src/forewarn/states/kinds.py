@@ -62,9 +62,7 @@ def _parse_predicates(
     return Vocabulary(predicates, terminals)
 
 
-KINDS: dict[str, Kind] = {
-    PREDICATES: Kind(_build_predicates, _parse_predicates),
-}
+KINDS: dict[str, Kind] = {PREDICATES: Kind(_build_predicates, _parse_predicates)}
 
 
 def build_states(

@@ -95,11 +95,7 @@ def idle_certain(problem: Countdown, expired: Floats) -> Certain:
 
 
 def _solve(
-    problem: Countdown,
-    maybe: Mask,
-    sure: Certain,
-    powers: Floats,
-    precision: float,
+    problem: Countdown, maybe: Mask, sure: Certain, powers: Floats, precision: float
 ) -> Floats:
     """Solve for the idle layer, shape (number of `maybe`,), by whatever is fast and safe."""
     if problem.size <= DENSE_STATES:
@@ -169,11 +165,7 @@ def power_sum(matrix: Floats, start: Floats, terms: int) -> Floats:
 
 
 def _solve_iteratively(
-    problem: Countdown,
-    maybe: Mask,
-    sure: Certain,
-    powers: Floats,
-    precision: float,
+    problem: Countdown, maybe: Mask, sure: Certain, powers: Floats, precision: float
 ) -> Floats | None:
     """Solve for the idle layer by GMRES on the condensed system, shape (number of `maybe`,).
 

@@ -24,13 +24,7 @@ OBJECT = "[x, y, yaw, vx, vy, length, width]"
 
 
 def time_to_conflict(
-    notes: Notes,
-    path: Any,
-    pose: Any,
-    speed: Any,
-    size: Any,
-    objects: Any,
-    horizon: Any = HORIZON,
+    notes: Notes, path: Any, pose: Any, speed: Any, size: Any, objects: Any, horizon: Any = HORIZON
 ) -> Any:
     """Return when a vehicle that follows a path at its present speed begins to overlap objects.
 

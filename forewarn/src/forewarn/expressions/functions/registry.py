@@ -11,13 +11,7 @@ from typing import Any, NamedTuple
 from forewarn.expressions.values import Notes
 
 CONSTANTS: Mapping[str, float | bool] = MappingProxyType(
-    {
-        "inf": math.inf,
-        "nan": math.nan,
-        "pi": math.pi,
-        "true": True,
-        "false": False,
-    }
+    {"inf": math.inf, "nan": math.nan, "pi": math.pi, "true": True, "false": False}
 )
 
 
