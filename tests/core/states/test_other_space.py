@@ -13,7 +13,6 @@ from forewarn.assessment.replay import Replaying, replay
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import ConfigError, ModelError
-from forewarn.learning.executors import local
 from forewarn.learning.pipeline import learn
 from forewarn.logic.specification import CompiledSpec, compile_spec
 from forewarn.models.file import load_model, save_model
@@ -66,18 +65,6 @@ def test_learn_and_replay(compiled: CompiledSpec, trace: Path, tmp_path: Path) -
     assert track.violation.sum() == 10
     assert series.values[:3].tolist() == [0.5, 0.5, 1.5]
     assert run.lanes.names == NAMES
-
-
-def test_several_processes_learn_the_same(
-    compiled: CompiledSpec, trace: Path, tmp_path: Path
-) -> None:
-    paths = [trace, written(tmp_path / "other.jsonl", [0.5, 1.5, 2.5, 1.5] * 5)]
-    one, two = (
-        learn(paths, compiled.spec, compiled.abstraction, executor=local(jobs)).model
-        for jobs in (1, 2)
-    )
-    assert one.fingerprint == two.fingerprint
-    assert one.counts.sum() > 79
 
 
 def test_the_session_with_a_signal_that_goes_missing(compiled: CompiledSpec, trace: Path) -> None:

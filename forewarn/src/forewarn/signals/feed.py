@@ -302,8 +302,7 @@ class Feed:
     ) -> tuple[Snapshot, list[Any]]:
         """Return a snapshot as it were if a payload had arrived for it; nothing is remembered.
 
-        Returns the same with the values of the payload.
-        Returns these alone, in slot order; None for all other signals.
+        With it come the values of the payload alone, in slot order; None for all other signals.
         Raises DecodeError if the payload cannot be read.
         """
         known = self._topics.get(topic)

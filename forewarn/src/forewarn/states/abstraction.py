@@ -172,9 +172,8 @@ class Abstraction:
     def undecided(self, values: Sequence[Any], observation: Any) -> list[tuple[str, str]]:
         """Return the conditions that are unknown although all their signals have a value.
 
-        `values`: values of all signals in slot order.
-        `observation`: what `evaluate` made of them.
-        Returns key paths in the monitor file, with the reason.
+        These are key paths in the monitor file, with the reason; `observation` is what `evaluate`
+        made of the values.
         """
         return []
 
@@ -376,15 +375,13 @@ class Abstraction:
         cells: Sequence[Cell] | None = None,
         ahead: Ahead | None = None,
     ) -> tuple[list[Any], list[tuple[str, str]], tuple[Cell, ...]]:
-        """Append the derived signals to the values of the sources.
+        """Append the derived signals to the values of the sources, in slot order; None if unknown.
 
-        `sources`: values of the sources in slot order; None where unknown.
+        With them come the derived signals whose inputs are known and which still have no value,
+        with the reason, and what the expressions that remember have taken in.
+
         `cells`: what `cells` gave for the moment; that of a run's first one by default.
         `ahead`: what was computed already.
-        Returns values of all signals in slot order; None where unknown.
-        Returns derived signals whose inputs are known and which still have no value, with the
-        reason.
-        Returns what the expressions that remember have taken in.
         """
         values: list[Any] = list(sources)
         failures: list[tuple[str, str]] = []
