@@ -18,7 +18,7 @@ from forewarn.expressions.blocks import EXACT, Column, Lifted, lift
 from forewarn.expressions.compiler import compile_tree, read_names
 from forewarn.expressions.syntax import Expression, called
 from forewarn.expressions.values import Notes
-from forewarn.messages.columns import Columns, Pick, Place, flat, recipe_of_many
+from forewarn.messages.columns import Columns, Pick, Place, flat, recipe_of_many, want
 from forewarn.messages.definitions import MessageType
 from forewarn.messages.foreign import ForeignType
 from forewarn.messages.inference import ROOT, Typed, infer
@@ -121,7 +121,9 @@ def block_extractor(mtype: MessageType, expressions: Sequence[Expression]) -> Bl
     judged = () if readings is None else harvest.readings(readings)
     wants = Wants()
     for leaf in harvest.leaves:
-        _want(leaf, wants)
+        want(leaf.place, leaf.counted, wants)
+        if leaf.loop is not None:
+            want(leaf.loop, True, wants)
     plan = Planner().plan(mtype.struct, wants)
     kinds = [_kind(plan, leaf) for leaf in harvest.leaves]
     lifted = []
@@ -158,13 +160,6 @@ def _endless(column: Column) -> NDArray[np.bool_]:
 
 def _name(leaf: int) -> str:
     return f"_{leaf}"
-
-
-def _want(leaf: Leaf, wants: Wants) -> None:
-    for place, counted in ((leaf.place, leaf.counted), (leaf.loop, True)):
-        if place is not None:
-            picks = {at: step.number for at, step in enumerate(place) if isinstance(step, Pick)}
-            wants.add(flat(place), counted, picks)
 
 
 def _kind(plan: Plan, leaf: Leaf) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from forewarn.expressions.values import NAN, Record
-from forewarn.messages.plan import ALL, Path, Plan
+from forewarn.messages.plan import ALL, Path, Plan, Wants
 from forewarn.messages.schema import ArrayOf, FieldType, Primitive, SequenceOf, Struct
 
 
@@ -34,6 +34,12 @@ Recipe: TypeAlias = Callable[[Columns], "tuple[Any, str]"]
 def flat(place: Place) -> Path:
     """Return the path whose column has the elements of `place` among others."""
     return tuple(ALL if isinstance(step, Pick) else step for step in place)
+
+
+def want(place: Place, counted: bool, wants: Wants) -> None:
+    """Ask for the values at a place, or for the number of elements there."""
+    picks = {at: step.number for at, step in enumerate(place) if isinstance(step, Pick)}
+    wants.add(flat(place), counted, picks)
 
 
 def describe_place(place: Place) -> str:

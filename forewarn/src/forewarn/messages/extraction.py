@@ -17,7 +17,7 @@ from forewarn.errors import DecodeError
 from forewarn.expressions.compiler import compile_rewritten, compile_tree, settle
 from forewarn.expressions.syntax import Expression, bound_names, called, shown
 from forewarn.expressions.values import Notes, Unknown, Value, Vector
-from forewarn.messages.columns import Pick, direct_slot, flat, open_with, recipe, shelve
+from forewarn.messages.columns import direct_slot, open_with, recipe, shelve, want
 from forewarn.messages.definitions import MessageType
 from forewarn.messages.foreign import ForeignExtractor, ForeignType
 from forewarn.messages.inference import ROOT, Typed, infer
@@ -161,7 +161,7 @@ def compile_extractor(
     for expression, way in zip(typed, ways, strict=True):
         if isinstance(way, Lifted):
             for source in way.sources:
-                _want(source, wants)
+                want(source.place, source.counted, wants)
         else:
             touch(expression, wants)
             notes.append(_cost(expression, way))
@@ -184,11 +184,6 @@ def _lift(typed: Typed) -> Lifted | str:
         return lift(typed)
     except NotLifted as reason:
         return str(reason)
-
-
-def _want(source: Source, wants: Wants) -> None:
-    picks = {at: step.number for at, step in enumerate(source.place) if isinstance(step, Pick)}
-    wants.add(flat(source.place), source.counted, picks)
 
 
 def _element_by_element(typed: Typed) -> Evaluation:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,25 +40,16 @@ class CsvTable(JsonTrace):
 
     def _lines(self) -> Iterator[Sample]:
         names: list[str] | None = None
-        count, separator = 0, ","
-        for number, line in self._texts():
+        for count, (number, cells) in enumerate(rows(self._texts(), self._warn, self._error), -1):
             try:
-                separator = separator if names is not None else separator_of(line)
-                cells = _cells(line, separator)
                 if names is None:
                     names = _header(cells)
                     continue
-                if len(cells) < len(names) and not line.endswith("\n"):
-                    self._warn(f"line {number} is cut short; it is left out")
-                    continue
-                if len(cells) != len(names):
-                    raise ValueError(f"has {len(cells)} cells for {len(names)} columns")
                 named = zip(names, cells, strict=True)
                 values = {name: _value(name, cell) for name, cell in named if cell.strip()}
                 placed = self._placed(sample_of(values), count)
-            except (ValueError, csv.Error) as error:
+            except ValueError as error:
                 raise self._error(number, str(error)) from error
-            count += 1
             yield placed
 
     def _error(self, number: int, problem: str) -> RecordingError:
@@ -71,14 +62,31 @@ def separator_of(header: str) -> str:
     return next((one for one in "\t,;" if one in outside), ",")
 
 
-def _cells(line: str, separator: str) -> list[str]:
-    """Return the cells of a row, or none if the file ends within quotes."""
-    try:
-        return next(csv.reader([line], delimiter=separator, strict=True))
-    except csv.Error:
-        if line.endswith("\n"):
-            raise
-        return []
+def rows(
+    lines: Iterable[tuple[int, str]],
+    warn: Callable[[str], None],
+    wrong: Callable[[int, str], RecordingError],
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield number and cells of each row, the header first; a last row that is cut is left out.
+
+    `wrong` makes the error of a row that cannot be read.
+    """
+    width, separator = 0, ","
+    for number, line in lines:
+        separator = separator if width else separator_of(line)
+        cells: list[str] = []
+        try:
+            cells = next(csv.reader([line], delimiter=separator, strict=True))
+        except csv.Error as error:
+            if line.endswith("\n"):
+                raise wrong(number, str(error)) from error
+        if len(cells) < width and not line.endswith("\n"):
+            warn(f"line {number} is cut short; it is left out")
+            continue
+        width = width or len(cells)
+        if len(cells) != width:
+            raise wrong(number, f"has {len(cells)} cells for {width} columns")
+        yield number, cells
 
 
 def _header(cells: list[str]) -> list[str]:

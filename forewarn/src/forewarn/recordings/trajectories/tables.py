@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 from forewarn.config.trajectories import ColumnsSpec, TrajectoriesSpec
 from forewarn.errors import RecordingError
 from forewarn.expressions.functions.arithmetic import SPELLED_NUMBER
-from forewarn.recordings.tables import separator_of
+from forewarn.recordings.tables import rows
 from forewarn.recordings.traces import short, text_lines
 from forewarn.recordings.trajectories.scene import (
     FIELDS,
@@ -92,22 +91,15 @@ class _Reader:
 
     def sightings(self) -> Iterator[tuple[int, Sighting]]:
         """Yield the time of each row and what it says; the frame is not known yet."""
-        separator = ","
-        for number, line in text_lines(self.path, self._warnings.append, self._error):
+        lines = text_lines(self.path, self._warnings.append, self._error)
+        for number, cells in rows(lines, self._warnings.append, self._error):
             try:
                 if not self.header:
-                    separator = separator_of(line)
-                    self.header = [c.strip() for c in next(csv.reader([line], delimiter=separator))]
+                    self.header = [cell.strip() for cell in cells]
                     places = self._places()
                     continue
-                cells = next(csv.reader([line], delimiter=separator, strict=True))
-                if len(cells) != len(self.header):
-                    if not line.endswith("\n"):
-                        self._warnings.append(f"line {number} is cut short; it is left out")
-                        continue
-                    raise ValueError(f"has {len(cells)} cells for {len(self.header)} columns")
                 yield self._sighting(cells, places)
-            except (ValueError, csv.Error) as error:
+            except ValueError as error:
                 raise self._error(number, str(error)) from error
 
     def _places(self) -> Mapping[str, int]:
