@@ -19,7 +19,7 @@ from forewarn.recordings.ros1 import ConversionError
 from forewarn.recordings.zstd import CutError, most, unpacked
 
 MEGABYTE = 1 << 20
-BOMB = zstandard.compress(bytes(512 * MEGABYTE))
+BOMB = zstandard.compress(bytes(64 * MEGABYTE)) * 8
 
 
 @pytest.fixture

@@ -292,6 +292,7 @@ def test_a_section_that_contradicts_itself_is_refused(
         layout(**changes)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not (DATA / "dut").exists(), reason="the recorded traffic is not here")
 def test_recorded_traffic_is_read(repository: Path) -> None:
     from forewarn.config.file import load_spec

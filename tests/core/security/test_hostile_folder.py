@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.cli import main
+
 NAMES = (
     "json", "numpy", "pickle", "socket", "selectors", "struct", "signal", "subprocess", "threading",
     "multiprocessing", "concurrent", "forewarn", "monitor_node", "scipy", "runpy", "os", "resource",
@@ -47,8 +49,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         draw = random.Random(seed)
         rows = [{"t": k / 10, "x": draw.gauss(0, 1)} for k in range(50)]
         (folder / f"{seed}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    run(folder, "forewarn", "learn", *folder.glob("*.jsonl"), "-c", folder / "monitor.yaml",
-        "-o", folder / "model.json")  # fmt: skip
+    recordings = map(str, folder.glob("*.jsonl"))
+    where = ["-c", str(folder / "monitor.yaml"), "-o", str(folder / "model.json")]
+    assert main(["learn", *recordings, *where]) == 0
     return folder / "model.json"
 
 
@@ -83,7 +86,8 @@ def test_python_runs_what_lies_in_the_folder(hostile: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["learn", "check", pytest.param("import", marks=pytest.mark.long)]
+    "command",
+    ["learn", *(pytest.param(one, marks=pytest.mark.long) for one in ("check", "import"))],
 )
 def test_a_command_runs_nothing_that_lies_in_its_folder(
     hostile: Path, model: Path, command: str
@@ -102,7 +106,11 @@ def test_a_command_runs_nothing_that_lies_in_its_folder(
 
 
 @pytest.mark.parametrize(
-    "script", [READING, REGROWING], ids=["a model read apart", "a tree grown anew"]
+    "script",
+    [
+        pytest.param(READING, id="a model read apart"),
+        pytest.param(REGROWING, id="a tree grown anew", marks=pytest.mark.long),
+    ],
 )
 def test_a_node_runs_nothing_that_lies_in_its_folder(
     hostile: Path, model: Path, tmp_path_factory: pytest.TempPathFactory, script: str

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from extent import sampled
+from extent import WHOLE
 from others_data import DATA
 from scipy import sparse
 
@@ -27,7 +27,9 @@ def entries() -> list[Any]:
     listed = json.loads(manifest.read_text()) if manifest.is_file() else []
     if not listed:
         return [pytest.param({"nothing": manifest}, id="qcomp")]
-    return [pytest.param(entry, id=Path(entry["file"]).stem) for entry in sampled(listed)]
+    return [
+        pytest.param(entry, id=Path(entry["file"]).stem) for entry in listed[:: 1 if WHOLE else 6]
+    ]
 
 
 def published(entry: dict[str, Any]) -> float:
