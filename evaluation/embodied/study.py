@@ -50,7 +50,7 @@ def exact_rows(found: dict[str, Any]) -> Iterator[Row]:
         if published:
             unsafe, completed = (figure / 100 for figure in THEIRS[published])
             answer += f" (theirs {_said(unsafe, completed)})"
-        yield Row(f"Chains, {name}", answer, "exact")
+        yield Row(f"Chains, {name}", answer)
 
 
 def _said(unsafe: float, completed: float) -> str:
@@ -72,17 +72,18 @@ def _right(outcome: dict[str, float], none: dict[str, float]) -> str:
 def halves_rows(found: dict[str, Any]) -> Iterator[Row]:
     """Yield what chains of half of the counts reach on the other half."""
     words = {
-        "learned": "Forewarn's chain (alpha sparse), best rule", "alpha 1": "alpha 1, best rule",
-        "possible": "best possible, from the judging half itself",
-        "stop": "ProbGuard's stop, alpha 1",
-    }  # fmt: skip
+        "learned": "Forewarn",
+        "alpha 1": "alpha 1",
+        "possible": "best possible",
+        "stop": "ProbGuard's stop",
+    }
     for name, row in found["halves"].items():
         kind, _, price = name.rpartition(" ")
         if kind != "stop" and price != "2":
             continue
         ends = [[100 * end for end in row[f"{key}_interval"]] for key in ("unsafe", "completed")]
         yield Row(
-            f"Halves, {words[kind]}, {'at' if kind == 'stop' else 'price'} {price}",
+            f"Halves, {words[kind]}{' at' if kind == 'stop' else ', price'} {price}",
             _said(row["unsafe"], row["completed"]),
             "%; ".join(between(end, "{:.2f}") for end in ends) + "%",
             f"{found['splits']} splits",

@@ -28,7 +28,7 @@ HEAD = ("Asked", "Found", "95 % interval", "Data")
 INTRODUCTION = """# What the studies found
 
 `python -m evaluation.harness.page` makes this page from `results.json`; a study adds its rows with
-`--write`. Each command runs at the commit beside it; studies that were removed are there, too.
+`--write`. Commands run at the commit beside them; removed studies are there.
 
 - [Terms](../docs/howto/tuning.md#reading-the-table). *Area*: under precision and recall over ticks.
   *Lead*: from the start of the alert to the violation, 0 s for a missed one, at 40 false alarms/h.
@@ -38,12 +38,12 @@ INTRODUCTION = """# What the studies found
 - *First crossings*: leads as ProbGuard's equation 3 counts them, even if the alert was over again
   (its abstract: up to 38.66 s, arXiv 2508.00500v1).
 - Closed loop: collisions and red lights (fewer a km), trips that arrive, time lost, time acting.
-- Guard: shares of runs. *Seen*: by the author of the rules.
-- Households: unsafe, completed runs (published ones: *theirs*). *Right*: stops of unsafe runs.
+- Guard: shares of runs. *Seen*: by the rules' author.
+- Households: unsafe, completed runs (published: *theirs*), exact on chains; *halves*: learned from
+  half of the counts, judged by the others. *Right*: stops of unsafe runs.
   *Found*: unsafe runs stopped. *Price*: completed runs that an unsafe one costs.
 - Translators: equivalent formulas (state invariants, ordering constraints, others).
-- Intervals draw whole recordings, trips, cases or tasks again; *exact* ones are Clopper and
-  Pearson's.
+- Intervals draw whole recordings, trips, cases or tasks again; *exact*: Clopper-Pearson.
 """
 
 
