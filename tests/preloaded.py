@@ -30,7 +30,6 @@ from forewarn_ros.process import Interrupt
 PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 LIBRARY = (
     "monitoring.bridging",
-    "signals.external",
     "monitoring.record",
     "monitoring.online_learning",
 )
