@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count, islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from acting import ESCALATING, alert, calm, config
@@ -41,34 +42,36 @@ LIFE = Path(__file__).with_name("life.py")
 KILLS = int(os.environ.get("FOREWARN_KILLS", "2"))  # `make soak` sets it to 100
 
 
-WRITER = """
-import sys
-from pathlib import Path
-from monitor_node.journal import Journal
-journal = Journal(Path(sys.argv[1]), 60.0)
-for tick in range(int(sys.argv[2]), 1 << 60):
-    journal.write({"tick": tick, "pending": True, "padding": "x" * (tick % 5000)}, [])
-    if tick % 50 == 0:
-        print(tick, flush=True)
-"""
+def writing(path: Path, first: int) -> tuple[int, IO[str]]:
+    """Fork a process that writes memories until it is killed; it tells of each fiftieth."""
+    read, told = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            journal = Journal(path, 60.0)
+            for tick in range(first, 1 << 60):
+                journal.write({"tick": tick, "pending": True, "padding": "x" * (tick % 5000)}, [])
+                if tick % 50 == 0:
+                    os.write(told, f"{tick}\n".encode())
+        finally:
+            os._exit(1)
+    os.close(told)
+    return child, os.fdopen(read)
 
 
 def test_killed_at_any_moment_the_file_is_whole_and_the_newest(tmp_path: Path) -> None:
     path, dice, tick = tmp_path / "journal", random.Random(3), 1
     for _ in range(4 * KILLS):
-        writer = subprocess.Popen(
-            [sys.executable, "-c", WRITER, path, str(tick)], stdout=subprocess.PIPE, text=True
-        )
-        assert writer.stdout is not None
-        lines = [writer.stdout.readline() for _ in range(dice.randrange(1, 20))]
-        writer.kill()
-        lines += writer.stdout.readlines()
-        writer.wait()
-        told = max(int(line) for line in lines if line.endswith("\n"))
+        child, told = writing(path, tick)
+        with told:
+            lines = [told.readline() for _ in range(dice.randrange(1, 20))]
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            newest = max(map(int, [*lines, *told]))
         journal = Journal(path, 60.0)
         found = journal.left
         assert found is not None, journal.lost
-        assert found.memory["tick"] >= told
+        assert found.memory["tick"] >= newest
         tick = found.memory["tick"] + 1
     drafts = {one_path.name for one_path in tmp_path.iterdir()} - {"journal"}
     assert all(re.fullmatch(r"\.journal\.\d+\.tmp", name) for name in drafts)

@@ -240,7 +240,7 @@ alerts = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(
     st.lists(risks, max_size=6), st.lists(alerts, max_size=6), st.integers(0, 30),
     st.integers(1, 130), st.integers(1, 40),
