@@ -40,6 +40,13 @@ def gate(tmp_path: Path) -> Iterator[Callable[..., Robot]]:
         yield lambda *section, **how: running.enter_context(gated(tmp_path, *section, **how))
 
 
+@pytest.fixture(scope="module")
+def unwatched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Robot]:
+    """Return a robot behind a gate to which no monitor speaks."""
+    with gated(tmp_path_factory.mktemp("gate")) as robot:
+        yield robot
+
+
 def test_each_action_over_topics(gate: Callable[..., Robot]) -> None:
     robot = gate(stamped=True)
     robot.wait_for(0.0, "the monitor has not spoken yet")
@@ -228,9 +235,8 @@ def test_a_planner_that_saturates_is_stopped_from_the_measured_speed(
     assert not [twist for _, twist in robot.obeyed[begun:] if 0.2 < twist.linear.x < 1.9]
 
 
-def test_a_bypass_is_an_error_within_a_second(gate: Callable[..., Robot]) -> None:
-    robot = gate()
-    probe = robot.probe
+def test_a_bypass_is_an_error_within_a_second(unwatched: Robot) -> None:
+    probe = unwatched.probe
     probe.wait_for_status("output", "OK", "drives the base", node="twist_gate")
     planner = probe.node.create_publisher(Twist, "/cmd_out", 1)
     begun = time.monotonic()
@@ -333,11 +339,9 @@ def test_who_else_may_drive_the_base(
     assert problem in status.message
 
 
-def test_a_planner_and_a_base_of_another_type_or_quality_are_named(
-    gate: Callable[..., Robot],
-) -> None:
+def test_a_planner_and_a_base_of_another_type_or_quality_are_named(unwatched: Robot) -> None:
     """Nothing but a line in the log said why the robot stood, and the base passed for driven."""
-    probe = gate().probe
+    probe = unwatched.probe
     probe.wait_for_status("types", "OK", node="twist_gate")
     context = Context()
     rclpy.init(context=context, domain_id=probe.domain)
@@ -360,8 +364,8 @@ def test_a_planner_and_a_base_of_another_type_or_quality_are_named(
     rclpy.shutdown(context=context)
 
 
-def test_odometry_that_is_silent_or_no_number_is_an_error(gate: Callable[..., Robot]) -> None:
-    probe = gate().probe
+def test_odometry_that_is_silent_or_no_number_is_an_error(unwatched: Robot) -> None:
+    probe = unwatched.probe
     silent = "no speed was measured on /odom"
     probe.wait_for_status("odometry", "ERROR", f"{silent} yet", node="twist_gate")
     odometry = Odometry()
@@ -385,10 +389,8 @@ def test_a_planner_that_dies_does_not_leave_the_robot_driving(
     robot.wait_for(0.0)
 
 
-def test_an_operator_opens_the_gate_for_a_while(
-    gate: Callable[..., Robot],
-) -> None:
-    robot = gate()
+def test_an_operator_opens_the_gate_for_a_while(unwatched: Robot) -> None:
+    robot = unwatched
     robot.wait_for(0.0, "has not spoken yet")
     other = Probe(robot.probe.domain, "/twist_gate")
     assert other.set(open_for=1.0).successful
