@@ -24,13 +24,14 @@ from evaluation.closed_loop.arms import (
     HOLD,
     MOST,
     NOBODY,
+    SOFT_STOP,
+    STOP,
     Arms,
     as_shipped,
     key_of,
     load_acting,
     physical,
 )
-from evaluation.closed_loop.demands import SOFT_STOP, STOP
 from evaluation.closed_loop.town import RATE, town_scenario
 from evaluation.closed_loop.trip import LIMIT, drive
 from evaluation.harness.advice import Advised, Exploring, Log, held_process

@@ -8,15 +8,16 @@ SUMO (900 MB) goes into a virtual environment of its own, `.study-venv`.
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 from evaluation.foresight.study import main as judge
 from evaluation.harness.command import command
-from evaluation.harness.environment import python_of
 from evaluation.harness.runs import pass_over
 from evaluation.study.rivals import SCENARIOS
 from forewarn.monitoring.loading import load_bare
@@ -35,6 +36,20 @@ class Job(NamedTuple):
     scenario: str
     part: str
     runs: int
+
+
+def python_of(folder: Path, requirements: Path) -> Path:
+    """Return the interpreter of a virtual environment with some packages; make it if need be."""
+    python, stamp = folder / "bin" / "python", folder / "requirements.sha256"
+    wanted = hashlib.sha256(requirements.read_bytes()).hexdigest()
+    if not (stamp.exists() and stamp.read_text(encoding="utf-8") == wanted):
+        print(f"installing what {requirements} says into {folder}", flush=True)
+        uv = Path(sys.executable).with_name("uv")
+        subprocess.run([uv, "venv", "--quiet", "--clear", "-p", sys.executable, folder], check=True)
+        install = [uv, "pip", "install", "--quiet", "--python", python, "-r", requirements]
+        subprocess.run(install, check=True)
+        stamp.write_text(wanted, encoding="utf-8")
+    return python
 
 
 def parts_of(runs: int) -> dict[str, int]:

@@ -22,13 +22,27 @@ from evaluation.sumo.crossing import (
     write_ego,
     write_traffic,
 )
-from evaluation.sumo.egos import draw_ego
 from evaluation.sumo.messages import ROAD_TOPICS, TOPICS, publish
 from evaluation.sumo.network import Scenario, Town, build_scenario
 from evaluation.sumo.simulation import Frame, RunOptions, simulate
 
 STRIDE = 5
 MOSTLY_CARELESS = {"careful": 1.0, "ordinary": 1.0, "hasty": 2.0, "reckless": 4.0}
+BODY = {"vClass": "passenger", "length": "4.6", "width": "1.8", "speedDev": "0"}
+FOE_SPEED = 20.0  # m/s: up to which an approaching vehicle may be overlooked at all
+KINDS = ("careful", "ordinary", "hasty", "reckless")
+RANGES = {
+    "tau": ((1.2, 1.6), (0.9, 1.2), (0.7, 0.9), (0.5, 0.8)),
+    "sigma": ((0.1, 0.3), (0.4, 0.6), (0.5, 0.8), (0.6, 0.9)),
+    "speedFactor": ((0.8, 0.95), (0.95, 1.1), (1.1, 1.25), (1.2, 1.4)),
+    "jmDriveAfterYellowTime": ((-1, -1), (0, 2), (2, 4), (4, 8)),
+    "jmDriveAfterRedTime": ((-1, -1), (-1, -1), (0, 4), (4, 16)),
+    "jmIgnoreFoeProb": ((0, 0), (0, 0.1), (0.1, 0.4), (0.4, 0.8)),
+    "jmIgnoreJunctionFoeProb": ((0, 0), (0, 0.1), (0.1, 0.4), (0.4, 0.8)),
+    "jmIgnoreKeepClearTime": ((-1, -1), (10, 40), (2, 10), (0, 2)),
+    "impatience": ((0, 0), (0, 0.3), (0.3, 0.7), (0.7, 1)),
+}
+"""Where each kind's parameters are drawn from, uniformly, in the order of `KINDS`."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +84,17 @@ SETTINGS = {
     "s6": Setting("a town with pedestrians", Town(), warm_up=50.0),
     "s7": Setting("unprotected left turns", LIGHTS, "l", period=5, through=0.8),
 }
+
+
+def draw_ego(rng: random.Random, kinds: dict[str, float]) -> tuple[str, dict[str, str]]:
+    """Draw a kind of ego with the given weights; return it, and the attributes of SUMO's vType.
+
+    Its kind, and its own parameters within the kind, are hidden from the monitor.
+    """
+    kind = rng.choices(list(kinds), list(kinds.values()))[0]
+    spans = {name: ranges[KINDS.index(kind)] for name, ranges in RANGES.items()}
+    drawn = {name: f"{rng.uniform(*span):.3f}" for name, span in spans.items()}
+    return kind, {"id": kind, **BODY, "jmIgnoreFoeSpeed": f"{FOE_SPEED:g}", **drawn}
 
 
 def draw(name: str, seed: int, work: Path, networks: Path) -> tuple[Scenario, RunOptions]:

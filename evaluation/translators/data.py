@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluation.harness.lines import json_lines, text_lines
-from forewarn.errors import FormulaError
+from forewarn.errors import FormulaError, InputError
 from forewarn.logic.syntax import atoms_of
+from forewarn.recordings.traces import open_text
 from forewarn.wings.plans.equivalence.kinds import kind_of
 from forewarn.wings.plans.notations.reader import read_formula
 from forewarn.wings.plans.requirement_files import Requirement, Translation
@@ -122,3 +122,32 @@ def _requirement(path: Path, row: dict[str, Any], grounded: bool) -> Requirement
         str(row["id"]), _joined(row["sentence"]), formula, kind_of(formula.formula),
         atoms_of(formula.formula),
     )  # fmt: skip
+
+
+def text_lines(path: Path) -> list[str]:
+    """Return the lines of a file, unpacked; a sentence may hold any other line break."""
+    try:
+        with open_text(path) as file:
+            return file.read().removeprefix("\ufeff").split("\n")
+    except (EOFError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read ({error})", accepted="text", file=path) from error
+
+
+def json_lines(path: Path, *needed: str, accepted: str = "") -> Iterator[dict[str, Any]]:
+    """Yield the objects of a file of JSON lines."""
+    accepted = accepted or f"an object with {', '.join(needed)}"
+    for number, line in enumerate(text_lines(path), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise InputError(
+                f"is no JSON ({error})", accepted=accepted, file=path, key=f"line {number}"
+            ) from error
+        problem = "is no object" if not isinstance(row, dict) else ""
+        if lacking := [key for key in needed if problem or key not in row]:
+            problem = f"lacks {', '.join(lacking)}"
+        if problem:
+            raise InputError(problem, accepted=accepted, file=path, key=f"line {number}")
+        yield row

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.closed_loop.arms import DEMO
-from evaluation.closed_loop.demands import physical_quantities, time_to_conflict
+from evaluation.closed_loop.arms import DEMO, physical_quantities, time_to_conflict
 from evaluation.closed_loop.shield import (
     HERE,
     compared_arms,
