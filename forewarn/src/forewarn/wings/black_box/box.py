@@ -31,20 +31,10 @@ MOST_LATCHED = 32
 
 
 class LogEntry(NamedTuple):
-    """Something that happened.
+    """Something that happened, on the monitor's clock.
 
-    Attributes
-    ----------
-    time_ns : int
-        When, on the monitor's clock.
-    kind : str
-        ``warn``, ``act``, ``released``, ``violation``, ``anomaly`` or ``request``.
-    property : str
-        The property; empty where there is none.
-    risk : float
-        Its figure in [0, 1]; NaN where there is none.
-    text : str
-        A sentence for people.
+    The kind is ``warn``, ``act``, ``released``, ``violation``, ``anomaly`` or ``request``. `risk`
+    is the property's figure in [0, 1], NaN where there is none.
     """
 
     time_ns: int
@@ -55,20 +45,10 @@ class LogEntry(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """One message.
+    """One message, at the time at which it arrived or was published, of about so many bytes.
 
-    Attributes
-    ----------
-    time_ns : int
-        When it arrived or was published, on the monitor's clock.
-    topic, type : str
-        Its topic, and the name of its message type.
-    payload : bytes or callable
-        The message in CDR, or a function that gives it: it is serialized only if it is written.
-    size : int
-        Bytes that it takes, roughly.
-    moment : LogEntry or None
-        What it tells of, if it tells of what happened.
+    The payload is CDR, or a function that gives it: it is serialized only if it is written.
+    `moment` is what it tells of, if it tells of what happened.
     """
 
     time_ns: int
@@ -105,18 +85,7 @@ class Ring:
 
     Of topics whose publishers keep messages for late subscribers (maps, transforms that never
     change) the newest outlive the span: without them, a recording that begins now says nothing.
-
-    Parameters
-    ----------
-    span_ns, most : int
-        Nanoseconds and bytes.
-
-    Attributes
-    ----------
-    size : int
-        Bytes that it takes.
-    squeezed : int
-        Messages that were dropped before their time, because the ring was full.
+    `squeezed` counts messages that were dropped before their time, because the ring was full.
     """
 
     def __init__(self, span_ns: int, most: int) -> None:
@@ -180,15 +149,7 @@ class Ring:
 
 
 class BlackBox:
-    """Keeps messages, and has them written when something happens.
-
-    Parameters
-    ----------
-    spec : BlackBoxSpec
-        What the monitor file says.
-    sink : Sink
-        Takes the messages to write.
-    """
+    """Keeps messages, and has them written to a sink when something happens."""
 
     def __init__(self, spec: BlackBoxSpec, sink: Sink) -> None:
         self.ring = Ring(round(spec.before * NANOSECONDS), spec.ring)

@@ -34,21 +34,9 @@ LABEL_SUFFIX = ".label.json"
 
 
 class IncidentFolder:
-    """Where the incidents of a monitor are.
+    """Where the incidents of a monitor are, `keep` finished files and `quota` bytes at the most.
 
-    Parameters
-    ----------
-    path : Path
-        The folder; it is made if it does not exist.
-    keep : int
-        Finished files that are kept.
-    quota : int
-        Bytes that all files may take together.
-
-    Raises
-    ------
-    RecordingError
-        If it cannot be made, or nothing can be written there.
+    Raises RecordingError if it cannot be made, or nothing can be written there.
     """
 
     def __init__(self, path: Path, keep: int, quota: int) -> None:
@@ -146,30 +134,10 @@ def label_of(path: Path) -> Path:
 
 
 class IncidentFile:
-    """Writes one incident.
+    """Writes one incident, which will be called `path` once it is complete; raises RecordingError.
 
-    Parameters
-    ----------
-    path : Path
-        What it will be called once it is complete.
-    first : LogEntry
-        What made it.
-    about : mapping of str to str
-        What else a reader wants to know: the node, the model's digest.
-    files : mapping of str to bytes
-        Attachments: the monitor file, files of rules.
-
-    Attributes
-    ----------
-    left_out : dict of str to str
-        Topics whose messages have no place in the file, and why.
-    messages : int
-        How many it has.
-
-    Raises
-    ------
-    RecordingError
-        If it cannot be written.
+    `about` is what else a reader wants to know: the node, the model's digest; `files` are
+    attachments. `left_out` are topics whose messages have no place in the file, and why.
     """
 
     def __init__(

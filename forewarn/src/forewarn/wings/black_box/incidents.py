@@ -34,15 +34,7 @@ TRUE, FALSE_ALARM = VERDICTS
 
 @dataclass(frozen=True)
 class Label:
-    """An operator's label of an incident.
-
-    Attributes
-    ----------
-    verdict : str
-        ``true``: it was right to alert. ``false-alarm``: there was no danger.
-    comment : str
-        In their own words.
-    """
+    """An operator's label: ``true`` (it was right to alert) or ``false-alarm`` (no danger)."""
 
     verdict: str
     comment: str = ""
@@ -50,26 +42,10 @@ class Label:
 
 @dataclass(frozen=True)
 class Incident:
-    """One file.
+    """One file, and the operator's label of it.
 
-    Attributes
-    ----------
-    path : Path
-        The file.
-    first : LogEntry
-        What made it.
-    moments : tuple of LogEntry
-        All that happened; only the first one if the file is torn.
-    start_ns, end_ns : int
-        Times of its first and last message.
-    size : int
-        Bytes.
-    complete : bool
-        It was completed; otherwise it can be read as far as it goes.
-    table : mapping of str to str
-        What else the file says: the node, the model's digest, what was left out.
-    label : Label or None
-        The operator's label.
+    Of a torn file (not `complete`) only the first moment is known. `table` is what else the file
+    says: the node, the model's digest, what was left out.
     """
 
     path: Path
@@ -120,15 +96,7 @@ class Incident:
 
 
 def read_incident(path: Path) -> Incident:
-    """Read what a file tells of itself.
-
-    Raises
-    ------
-    RecordingError
-        If it cannot be read, or no black box has written it.
-    InputError
-        If its label cannot be read.
-    """
+    """Read what a file tells of itself; raises InputError."""
     with open_recording(path) as recording:
         return _incident(path, recording, _table(recording))
 
@@ -143,13 +111,7 @@ def _table(recording: Recording) -> Mapping[str, str]:
 
 
 def labelled_incidents(paths: Sequence[Path]) -> list[Incident]:
-    """Return the incidents of folders or files that have a label; no other file is opened.
-
-    Raises
-    ------
-    InputError
-        If there is no such file or folder, or one with a label, or its label, cannot be read.
-    """
+    """Return the incidents of folders or files that have a label; no other file is opened."""
     return [read_incident(path) for path in find_incidents(paths) if label_of(path).exists()]
 
 
@@ -188,13 +150,7 @@ def _moment(fields: Mapping[str, Any]) -> LogEntry:
 
 
 def find_incidents(paths: Sequence[Path]) -> list[Path]:
-    """Return the files of incidents that paths stand for, those in folders the oldest first.
-
-    Raises
-    ------
-    InputError
-        If there is no such file or folder.
-    """
+    """Return the files of incidents that paths stand for, those in folders the oldest first."""
     found: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
@@ -220,13 +176,7 @@ def labels_alone(paths: Sequence[Path]) -> list[str]:
 
 
 def read_label(path: Path) -> Label | None:
-    """Return the operator's label of an incident.
-
-    Raises
-    ------
-    InputError
-        If the file of the label is damaged.
-    """
+    """Return the operator's label of an incident; raises InputError if its file is damaged."""
     file = label_of(path)
     try:
         recorded = json.loads(file.read_text(encoding="utf-8"))
@@ -243,15 +193,7 @@ def read_label(path: Path) -> Label | None:
 
 
 def write_label(path: Path, label: Label | None) -> None:
-    """Put a label beside an incident, in place of any other, or take it away.
-
-    Raises
-    ------
-    RecordingError
-        If the file is no incident.
-    InputError
-        If the label cannot be written, or taken away.
-    """
+    """Put a label beside an incident, in place of any other, or take it away; raises InputError."""
     with open_recording(path) as recording:
         _table(recording)
     file = label_of(path)
@@ -268,17 +210,10 @@ def write_label(path: Path, label: Label | None) -> None:
 def confirmed(
     name: str, run: RecordedRun, scored: ScoredRun, incidents: Sequence[Incident]
 ) -> tuple[ScoredRun, int]:
-    """Have an alert that people called right count as right, in a recording of that time.
+    """Have alerts that people called right count as right; return the run, and how many.
 
     Only ``true`` says something that the recording does not: an alert that nothing follows counts
     as false already, but nothing may have followed because the operator braked.
-
-    Returns
-    -------
-    ScoredRun
-        The run, with the moments of incidents that are labelled ``true``.
-    int
-        How many there are.
     """
     marked = np.zeros(len(scored.ticks), dtype=bool)
     for incident in incidents:
@@ -293,14 +228,9 @@ def without_prevented(run: RecordedRun, incidents: Sequence[Incident]) -> tuple[
     """Have what followed alerts that people called right count as unknown if nothing followed.
 
     The operator may have prevented the violation, so that the recording does not say what the risk
-    was. Alerts with a violation during them or within the horizon after them stay as they are.
-
-    Returns
-    -------
-    RecordedRun
-        The run, in which no prediction is judged whose horizon meets such an alert.
-    int
-        How many alerts there are.
+    was: no prediction is judged whose horizon meets such an alert. Alerts with a violation during
+    them or within the horizon after them stay as they are. Returns the run, and how many alerts
+    there are.
     """
     tracks, count = [], 0
     for track in run.tracks:

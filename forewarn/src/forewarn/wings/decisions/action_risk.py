@@ -24,21 +24,8 @@ def risk_of_actions(
 ) -> RiskOfActions:
     """Return the risk of every action that was seen in a state, n states of the model times m.
 
-    Parameters
-    ----------
-    model : CountModel
-        A model with counts of actions.
-    bounded : CountedProcess
-        Its decision process (`process_of_model`).
-    automaton : Automaton
-        The property's monitor, m states.
-    horizon : int or None
-        Steps; None for the probability ever to violate.
-
-    Raises
-    ------
-    CheckingError
-        If the accuracy cannot be assured.
+    `bounded` is the process of the model (`process_of_model`); the automaton has m states. A
+    `horizon` of None asks for the probability ever to violate.
     """
     product = product_of(bounded, automaton, model.vocabulary)
     found = product.value("recorded", horizon)
@@ -72,8 +59,7 @@ def least_risk(
     """Return the least risk of all product states over all ways to choose (Pmin), n times m.
 
     What happens whatever is done: a policy that asks for an intervention because of it asks where
-    no recorded action helps any more, or where the best of them is not good enough. Parameters and
-    errors are those of `risk_of_actions`.
+    no recorded action helps any more, or where the best of them is not good enough.
     """
     product = product_of(bounded, automaton, model.vocabulary)
     return product.risk(product.value("least", horizon), model.size)

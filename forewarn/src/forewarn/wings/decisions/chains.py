@@ -23,10 +23,7 @@ def unsmoothed_option() -> Any:
 def chain_of(model: CountModel, file: Path, unsmoothed: bool) -> Chain:
     """Return the chain of a model, with or without its smoothing.
 
-    Raises
-    ------
-    InputError
-        If smoothing would fill more rows than fit into memory.
+    Raises InputError if smoothing would fill more rows than fit into memory.
     """
     smoothing = replace(model.smoothing, alpha="none") if unsmoothed else model.smoothing
     chain = estimate_chain(model, smoothing)

@@ -18,14 +18,9 @@ Choices = NDArray[np.int64]
 
 
 class Attraction(NamedTuple):
-    """States that are drawn towards a goal.
+    """States that are drawn towards a goal, which is among them, shape (n,).
 
-    Attributes
-    ----------
-    states : ndarray of bool, shape (n,)
-        The goal, and what is drawn towards it.
-    choice : ndarray of int, shape (n,)
-        A choice that leads a step nearer, for states outside of the goal; -1 elsewhere.
+    `choice`, shape (n,), leads a step nearer; -1 in the goal and elsewhere.
     """
 
     states: Mask
@@ -33,13 +28,7 @@ class Attraction(NamedTuple):
 
 
 class ChoiceGraph:
-    """Edges of a decision process in both directions; each analysis is linear in their number.
-
-    Parameters
-    ----------
-    process : DecisionProcess
-        The process, n states and c choices.
-    """
+    """Edges of a decision process in both directions; each analysis is linear in their number."""
 
     def __init__(self, process: DecisionProcess) -> None:
         self.process = process
@@ -68,17 +57,8 @@ class ChoiceGraph:
     ) -> Attraction:
         """Return the states of `through` that may reach `goal`, or that cannot but approach it.
 
-        Parameters
-        ----------
-        goal : ndarray of bool, shape (n,)
-            Where paths end.
-        through : ndarray of bool, shape (n,)
-            States that paths may pass.
-        allowed : ndarray of bool, shape (c,), optional
-            Choices that may be taken; all by default.
-        forced : bool
-            Ask for the states all of whose choices have a successor that is drawn already, in
-            place of one of them.
+        Only choices that are `allowed` may be taken. `forced` asks for the states all of whose
+        choices have a successor that is drawn already, in place of one of them.
         """
         owner = self.process.owner
         reached, choice = goal.copy(), np.full(goal.size, -1, dtype=np.int64)
@@ -123,15 +103,10 @@ class ChoiceGraph:
         return Certain(zero, ~self.attract(zero, ~targets).states)
 
     def end_components(self, within: Mask) -> NDArray[np.int64]:
-        """Return the number of the maximal end component of each state, -1 without, shape (n,).
+        """Return the number of each state's maximal end component, -1 without, shape (n,).
 
-        An end component is a set of states in which some policy stays for ever and gets
-        everywhere (de Alfaro 1997, algorithm 3.1).
-
-        Parameters
-        ----------
-        within : ndarray of bool, shape (n,)
-            States that may be part of one.
+        An end component is a set of states in which some policy stays for ever and gets everywhere
+        (de Alfaro 1997, algorithm 3.1).
         """
         pattern, owner = self.process.pattern, self.process.owner
         label = np.where(within, 0, -1)

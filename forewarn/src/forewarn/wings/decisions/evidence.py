@@ -21,19 +21,10 @@ WAYS = 5
 
 
 class ProcessWay(NamedTuple):
-    """A path of the process to the goal.
+    """A path of the process to the goal: n states, and what the policy does between them.
 
-    Attributes
-    ----------
-    states : tuple of int
-        Indices of its states, n of them.
-    actions : tuple of str
-        What the policy does between them, n - 1.
-    probability : float
-        Of the path, from where runs begin.
-    seen : int
-        Its states from the beginning up to a step that was never counted: what follows is promised
-        by smoothing alone. All of them, if each step was counted.
+    `seen` counts its states from the beginning up to a step that was never counted: what follows is
+    promised by smoothing alone.
     """
 
     states: tuple[int, ...]
@@ -50,14 +41,8 @@ class ProcessWay(NamedTuple):
 class Evidence(NamedTuple):
     """Why a probability is as great as it is, under the policy that attains it.
 
-    Attributes
-    ----------
-    policy : tuple of str
-        What is done in each state; empty where nothing was seen done.
-    ways : tuple of ProcessWay
-        The most probable ones.
-    critical : CriticalSubsystem or None
-        A smallest part that breaks an upper bound by itself, where one is broken.
+    The policy is empty where nothing was seen done. `critical` is a smallest part that breaks an
+    upper bound by itself, where one is broken.
     """
 
     policy: tuple[str, ...]
@@ -66,19 +51,9 @@ class Evidence(NamedTuple):
 
 
 def find_evidence(answer: ProcessQueryResult, starts: Floats) -> Evidence | None:
-    """Return the evidence for an answer; None if no one policy attains it.
+    """Return the evidence for an answer over n states; None if no one policy attains it.
 
-    Parameters
-    ----------
-    answer : ProcessQueryResult
-        The answer, over n states.
-    starts : ndarray, shape (n,)
-        Share of runs that begin in each state.
-
-    Raises
-    ------
-    CheckingError
-        If there are too many paths to look through.
+    `starts`, shape (n,), is the share of runs that begin in each state.
     """
     policy = answer.values.policy
     if policy is None:

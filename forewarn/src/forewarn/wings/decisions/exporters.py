@@ -33,20 +33,10 @@ RESERVED = {
 
 @dataclass(frozen=True, eq=False)
 class Exported:
-    """What goes into a file: a flat chain, labels and names.
+    """What goes into a file: a flat chain, shape (n, n), labels and names.
 
-    Attributes
-    ----------
-    matrix : csr_matrix, shape (n, n)
-        Transition probabilities; states without successors stay where they are.
-    labels : mapping of str to ndarray of bool
-        States of each label; names are identifiers.
-    meaning : mapping of str to str
-        The predicate or terminal label that a label stands for.
-    initial : int
-        Index of the initial state.
-    about : str
-        What one step of the chain is.
+    States without successors stay where they are. `meaning` is the predicate or terminal label that
+    a label, an identifier, stands for. `about` says what one step is.
     """
 
     matrix: sparse.csr_matrix
@@ -65,20 +55,7 @@ class Exported:
 
 
 def export_chain(model: CountModel, format_name: str, chain: Chain | None = None) -> str:
-    """Return the text of a model's chain in another tool's format.
-
-    Parameters
-    ----------
-    format_name : str
-        ``prism``, ``drn``, ``jani`` or ``dot``.
-    chain : Chain, optional
-        The chain; estimated from the counts by default.
-
-    Raises
-    ------
-    ModelError
-        If the format is not known, or the model has no states.
-    """
+    """Return the text of a model's chain in one of `FORMATS`; raises ModelError."""
     if format_name not in FORMATS:
         raise ModelError(f"{format_name!r} is no format", accepted=", ".join(FORMATS), key="format")
     if not model.size:

@@ -27,15 +27,7 @@ FINISH = "finish"
 
 
 class Coding(NamedTuple):
-    """What the digits of ProbGuard's states stand for.
-
-    Attributes
-    ----------
-    marks : tuple of str
-        The leading names that are terminal labels.
-    finish : bool
-        Whether there is a state called ``finish``.
-    """
+    """What the digits of ProbGuard's states stand for; the first names are terminal labels."""
 
     names: tuple[str, ...]
     marks: tuple[str, ...]
@@ -43,22 +35,12 @@ class Coding(NamedTuple):
 
 
 def import_probguard(folder: Path | str, rate: Rate = 1.0) -> CountModel:
-    """Read a chain as ProbGuard's repository keeps it.
+    """Read a chain as ProbGuard's repository keeps it; raises ModelError.
 
     A folder has ``model.json`` (states and transition probabilities as fractions) and
     ``abstraction.json`` (what the digits of a state stand for); ``dtmc.prism``, if it is there,
     tells the initial state. Counts are the fractions over a common denominator, so that maximum
     likelihood gives back the same probabilities; their smoothing is part of them.
-
-    Parameters
-    ----------
-    rate : float or 'steps'
-        Steps a second, which the files do not tell; or the clock counts steps.
-
-    Raises
-    ------
-    ModelError
-        If a file cannot be read, or is not what it should be.
     """
     place = Path(folder)
     source, abstraction = place / "model.json", place / "abstraction.json"

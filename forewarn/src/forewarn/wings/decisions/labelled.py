@@ -32,27 +32,12 @@ def labelled_chain(
     terminals: Sequence[str],
     file: Path,
 ) -> tuple[CountModel, int]:
-    """Return a count model at 1 Hz, and how many of its rows are rounded.
+    """Return a count model at 1 Hz, and how many of its rows are rounded; raises ModelError.
 
-    Parameters
-    ----------
-    labels : mapping of str to ndarray of bool, shape (n,)
-        States of each label; they become predicates. States with the same labels differ in
-        predicates ``index_1``, ``index_2``, ``index_4``..., the digits of their number.
-    rows : sequence of mappings
-        The successors of each state with their probabilities.
-    first : iterable of int
-        Initial states.
-    terminals : sequence of str
-        Labels that become terminal labels.
-    file : Path
-        Where it comes from, for errors.
-
-    Raises
-    ------
-    ModelError
-        If a terminal label is no label of absorbing states without other labels, probabilities do
-        not sum to 1, or one of them is too small to be kept.
+    Labels, shape (n,), become predicates. States with the same labels differ in predicates
+    ``index_1``, ``index_2``, ``index_4``..., the digits of their number. `rows` are the successors
+    of each state with their probabilities. Labels in `terminals` become terminal labels: their
+    states have to be absorbing, without other labels.
     """
     ends = _terminals(terminals, labels, rows, file)
     codes, names = _codes(labels, ends, terminals, len(rows))

@@ -20,15 +20,7 @@ GAIN = 1e-12
 
 
 class Extreme(NamedTuple):
-    """An extreme probability, and a policy without memory that attains it.
-
-    Attributes
-    ----------
-    values : ndarray, shape (n,)
-        The probability from each state.
-    policy : ndarray of int, shape (n,)
-        The choice taken in each state.
-    """
+    """An extreme probability from each state, and a policy that attains it, shape (n,)."""
 
     values: Floats
     policy: Choices
@@ -37,22 +29,9 @@ class Extreme(NamedTuple):
 def optimal(process: DecisionProcess, targets: Mask, through: Mask, *, maximise: bool) -> Extreme:
     """Return the extreme probability, over all policies, to reach `targets`, and such a policy.
 
-    Policy iteration from a policy that leaves every state it has to; each policy is solved like a
-    chain, with the accuracy assured there.
-
-    Parameters
-    ----------
-    targets : ndarray of bool, shape (n,)
-        States of psi.
-    through : ndarray of bool, shape (n,)
-        States of phi.
-    maximise : bool
-        Whether the greatest or the least probability is asked for.
-
-    Raises
-    ------
-    CheckingError
-        If the accuracy cannot be assured, or policies do not settle.
+    Paths go `through` some states, shape (n,). Policy iteration from a policy that leaves every
+    state it has to; each policy is solved like a chain, with the accuracy assured there. Raises
+    CheckingError if that cannot be assured.
     """
     graph = ChoiceGraph(process)
     policy = process.groups[:-1].copy()
@@ -112,12 +91,7 @@ def extreme_within(
 ) -> Floats:
     """Return the extreme probability to reach `targets` within some steps, shape (n,).
 
-    Parameters
-    ----------
-    process, targets, through, maximise
-        As in `optimal`; the policy may depend on the steps that are left.
-    horizon : int
-        Steps, 0 or more.
+    The policy may depend on the steps that are left.
     """
     if horizon < 0:
         raise CheckingError(f"a horizon of {horizon} steps", accepted="0 or more, or unbounded")

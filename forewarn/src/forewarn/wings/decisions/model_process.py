@@ -24,24 +24,13 @@ def process_of_model(
     confidence: float = CONFIDENCE,
     grown: bool = False,
 ) -> CountedProcess:
-    """Return the decision processes that a model's counts allow.
+    """Return the decision processes that a model's counts of actions allow; its states come first.
 
-    Parameters
-    ----------
-    model : CountModel
-        A model with counts of actions. Its states come first in the process.
-    smoothing : Smoothing, optional
-        Of the estimate, instead of the model's own choice.
-    confidence : float
-        Probability that the bounds hold for all states and actions at once.
-    grown : bool
-        Whether the states were learned from the traces that the model counts; that is known also
-        where the model names recordings that it counts as ones that the states were learned from.
-
-    Raises
-    ------
-    CheckingError
-        If the model counts no actions.
+    `smoothing` is that of the estimate, instead of the model's own choice; the bounds hold for all
+    states and actions at once at the `confidence`. `grown` says that the states were learned from
+    the traces that the model counts; that is known also where the model names recordings that it
+    counts as ones that the states were learned from. Raises CheckingError if the model counts no
+    actions.
     """
     need_actions(model)
     counted = count_actions(model.steps, model.states)

@@ -38,16 +38,9 @@ CLOSE = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A probability to reach ``phi U psi``.
+    """A probability of ``phi U psi``: `targets` are states of psi, `through` of phi, shape (n,).
 
-    Attributes
-    ----------
-    targets, through : ndarray of bool, shape (n,)
-        States of psi, and states of phi.
-    choosing : str
-        ``greatest``, ``least`` or ``recorded``: over all policies, or with the recorded mix.
-    horizon : int or None
-        Steps; None is unbounded.
+    It is over all policies, or with the recorded mix; within `horizon` steps, or ever.
     """
 
     targets: Mask
@@ -58,23 +51,12 @@ class Query:
 
 @dataclass(frozen=True, eq=False)
 class BoundedValues:
-    """A probability of every state and choice, with its bounds.
+    """A probability from every state, shape (n,), and if a choice is taken first, shape (c,).
 
-    Attributes
-    ----------
-    estimate, lower, upper : ndarray, shape (n,)
-        From each state; the estimate is NaN where nothing was seen done.
-    choice_estimate, choice_lower, choice_upper : ndarray, shape (c,)
-        If a choice is taken first.
-    confidence : float
-        Probability that the bounds hold for all states, choices and queries at once.
-    sound : bool
-        Whether they do: not if the traces that are counted here also made the states.
-    notes : tuple of str
-        What a user should know of them.
-    policy : ndarray of int, shape (n,), or None
-        A choice for each state that attains the estimate; None if that depends on the steps left
-        or is a mix.
+    The estimate is NaN where nothing was seen done. The bounds hold for all states, choices and
+    queries at once at the `confidence`; they are not `sound` if the traces that are counted here
+    also made the states. `policy` attains the estimate; None if that depends on the steps left or
+    is a mix.
     """
 
     estimate: Floats
@@ -103,25 +85,12 @@ class BoundedValues:
 
 @dataclass(frozen=True, eq=False)
 class CountedProcess:
-    """The decision processes that counts allow at a confidence.
+    """The decision processes that counts allow at a confidence, n states and c choices.
 
-    Choices are the observed actions alone. What was never seen after a choice, and a state in
-    which nothing was seen done, counts as 1 for an upper and as 0 for a lower bound.
-
-    Attributes
-    ----------
-    counted : ActionCounts
-        The counts, n states and c choices.
-    process : DecisionProcess
-        The estimate.
-    intervals : Intervals
-        Bounds of all transitions at once, one row for each choice.
-    confidence : float
-        Probability that the intervals hold.
-    grown : bool
-        Whether the states were learned from the traces that are counted here.
-    origin : tuple of str
-        Notes about that, for the user.
+    Choices are the observed actions alone. What was never seen after a choice, and a state in which
+    nothing was seen done, counts as 1 for an upper and as 0 for a lower bound. `intervals` bound
+    all transitions at once, one row for each choice. `grown` tells whether the states were learned
+    from the traces that are counted here, `origin` are notes about that.
     """
 
     counted: ActionCounts
@@ -145,13 +114,7 @@ class CountedProcess:
         return np.asarray(weight / np.bincount(owner, weights=weight, minlength=n)[owner])
 
     def value(self, query: Query) -> BoundedValues:
-        """Return the answer to a query, with bounds.
-
-        Raises
-        ------
-        CheckingError
-            If the arguments do not fit, or the accuracy of the estimate cannot be assured.
-        """
+        """Return the answer to a query, with bounds; raises CheckingError."""
         if query.horizon is not None and query.horizon < 0:
             raise CheckingError(
                 f"a horizon of {query.horizon} steps", accepted="0 or more, or unbounded"
@@ -217,23 +180,10 @@ def counted_process(
     origin: tuple[str, ...] = (),
     process: DecisionProcess | None = None,
 ) -> CountedProcess:
-    """Return the decision processes that counts allow.
+    """Return the decision processes that counts allow, of a universe of so many states at all.
 
-    Parameters
-    ----------
-    counted : ActionCounts
-        The counts.
-    universe : int
-        Number of states there can be at all (`sound.universe_of`).
-    confidence : float
-        Probability that all intervals hold.
-    grown : bool
-        Whether the states were learned from the traces that are counted here. The intervals
-        suppose states that were fixed before; with others they are not sound.
-    origin : tuple of str
-        Notes about that, for the user.
-    process : DecisionProcess, optional
-        The estimate, with smoothing for instance; by default maximum likelihood.
+    The intervals suppose states that were fixed before; with `grown` ones they are not sound. The
+    estimate is `process`, with smoothing for instance, by default maximum likelihood.
     """
     intervals = row_intervals(counted.counts, confidence, universe)
     made = process_of(counted) if process is None else process

@@ -21,16 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ProcessProduct:
-    """The product of a decision process and an automaton of m states.
+    """The product of a decision process and an automaton of m states (`columns`).
 
-    Attributes
-    ----------
-    counted : CountedProcess
-        The product; ``s * m + q`` is state s of the process with the automaton in q.
-    violated, through : ndarray of bool, shape (n * m,)
-        Where the property is violated, and where it may still be.
-    columns : int
-        m.
+    ``s * m + q`` is state s of the process with the automaton in q. `violated` and `through`, shape
+    (n * m,), tell where the property is violated, and where it may still be.
     """
 
     counted: CountedProcess

@@ -40,22 +40,10 @@ MAX_HORIZON = 1_000_000
 
 @dataclass(frozen=True)
 class ProcessQuery:
-    """An extreme probability of ``phi U psi``, and what it is compared with.
+    """An extreme probability of ``phi U psi`` (`way`, `goal`), and what it is compared with.
 
-    ``Pmax [ G phi ]`` is one minus ``Pmin [ F !phi ]``, and is solved as that.
-
-    Attributes
-    ----------
-    maximise : bool
-        Whether the greatest probability of ``phi U psi`` over all ways to choose is looked for.
-    way, goal : str
-        The state formulas phi and psi.
-    horizon : int or None
-        Steps; None is unbounded.
-    sign, threshold : str and float
-        The comparison; the sign is empty without one.
-    always : bool
-        Whether one minus the probability of ``phi U psi`` is asked for, and compared.
+    ``Pmax [ G phi ]`` is one minus ``Pmin [ F !phi ]``, and is solved as that (`always`). A horizon
+    of None is unbounded; the sign is empty without a comparison.
     """
 
     maximise: bool
@@ -84,22 +72,11 @@ class ProcessQuery:
 
 @dataclass(frozen=True, eq=False)
 class ProcessQueryResult:
-    """The answer to a query, over the states of the process.
+    """The answer to a query, over the n states of the process; those of the model come first.
 
-    Attributes
-    ----------
-    states : tuple of int
-        State codes, shape (n,): those of the model come first.
-    values : BoundedValues
-        Estimate and bounds.
-    holds : ndarray of bool, shape (n,)
-        Whether the estimate satisfies the comparison; true without one.
-    settled : ndarray of bool, shape (n,)
-        Whether all values within the bounds agree with it on that.
-    goal, way : ndarray of bool, shape (n,)
-        Where psi and where phi holds; of ``G phi``, where it is broken and everywhere.
-    counted : CountedProcess
-        The processes that the counts allow, and their estimate.
+    `holds` tells whether the estimate satisfies the comparison, `settled` whether all values within
+    the bounds agree with it on that. `goal` and `way` tell where psi and where phi holds; of ``G
+    phi``, where it is broken and everywhere.
     """
 
     query: ProcessQuery
@@ -165,26 +142,7 @@ def answer_process_query(
     confidence: float = CONFIDENCE,
     grown: bool = False,
 ) -> ProcessQueryResult:
-    """Return an extreme probability over all ways to choose, with bounds.
-
-    Parameters
-    ----------
-    model : CountModel
-        A model with counts of actions.
-    query : ProcessQuery
-        The question.
-    smoothing : Smoothing, optional
-        Of the estimate, instead of the model's own choice.
-    confidence : float
-        Probability that the bounds hold for all states and actions at once.
-    grown : bool
-        Whether the states were learned from the traces that the model counts.
-
-    Raises
-    ------
-    CheckingError
-        If the model counts no actions, or a name is not known to it.
-    """
+    """Return an extreme probability over all ways to choose, with bounds (`process_of_model`)."""
     bounds = process_of_model(model, smoothing=smoothing, confidence=confidence, grown=grown)
     states = bounds.counted.states
     goal, way = (state_mask(text, model.vocabulary, states) for text in (query.goal, query.way))
@@ -202,13 +160,7 @@ def answer_process_query(
 def storm_process_query(
     model: CountModel, text: str, smoothing: Smoothing | None = None
 ) -> QueryResult:
-    """Return Storm's answer to a PCTL query about the decision process, for the model's states.
-
-    Raises
-    ------
-    CheckingError
-        If the query is not understood, or stormpy is missing.
-    """
+    """Return Storm's answer to a PCTL query about the decision process, for the model's states."""
     need_actions(model)
     process = smoothed_process(model, smoothing)
     labels: dict[str, Mask] = {}
@@ -229,13 +181,7 @@ def storm_process_query(
 
 
 def state_mask(text: str, space: StateSpace, states: tuple[int, ...]) -> Mask:
-    """Return in which states a state formula holds: names with !, &, | between them.
-
-    Raises
-    ------
-    CheckingError
-        If it is no such formula, or a name is unknown.
-    """
+    """Return in which states a state formula holds: names with !, &, | between them."""
     return _truth(ctl.parse(text), space, states, text)
 
 

@@ -9,19 +9,7 @@ from forewarn.wings.decisions.process_query import ProcessQueryResult
 
 
 class QueryText(NamedTuple):
-    """A question, and the answer for people.
-
-    Attributes
-    ----------
-    summary : tuple of str
-        Lines.
-    notes : tuple of str
-        What a user should know of the answer.
-    columns : tuple of str
-        Those that begin with > are aligned right.
-    rows : tuple of tuple of str
-        States, those that matter most first.
-    """
+    """A question, and the answer for people; columns that begin with > are aligned right."""
 
     query: str
     summary: tuple[str, ...]

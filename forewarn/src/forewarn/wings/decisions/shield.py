@@ -33,22 +33,10 @@ class Figure(NamedTuple):
 
 
 class ActionRisk(NamedTuple):
-    """What an action leads to, if it is taken first.
+    """What an action that was seen so often leads to, if it is taken first.
 
-    Attributes
-    ----------
-    action : str
-        Its name.
-    visits : int
-        How often it was seen in the state.
-    failure : Figure
-        Probability of failure if the safest actions follow.
-    failure_worst, failure_recorded : Figure
-        The same if the most dangerous actions follow, or the recorded mix.
-    success : Figure
-        Probability of success if the actions follow that are best for it.
-    success_recorded : Figure
-        The same with the recorded mix.
+    Probabilities of failure are those if the safest actions follow, the most dangerous ones, or the
+    recorded mix; of success if the actions follow that are best for it, or the recorded mix.
     """
 
     action: str
@@ -63,20 +51,10 @@ class ActionRisk(NamedTuple):
 class ShieldDecision(NamedTuple):
     """The safest action of a state that still reaches success, and what else could be done.
 
-    Attributes
-    ----------
-    action : str
-        The recommended action; the safest of all if none reaches success often enough.
-    feasible : bool
-        Whether some way to go on after it reaches success with the probability asked for.
-    failure : float
-        The least probability of failure among those ways; of all ways if none is feasible.
-    success : float
-        The greatest probability of success after the action.
-    exact : bool
-        Whether `failure` is exact; else it is a lower bound of it, for want of a linear programme.
-    alternatives : tuple of ActionRisk
-        All actions of the state, the recommended one first, then the safer ones first.
+    It is `feasible` if some way to go on after it reaches success with the probability asked for;
+    else it is the safest of all. `failure` is the least among those ways, a lower bound of it
+    unless `exact`, for want of a linear programme; `success` the greatest after the action. Of the
+    alternatives the recommended one comes first, then the safer ones.
     """
 
     action: str
@@ -89,20 +67,9 @@ class ShieldDecision(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ShieldTable:
-    """Decisions for all states in which something was seen done; a look-up is one of a mapping.
+    """Decisions for all states in which something was seen done, by state code.
 
-    Attributes
-    ----------
-    decisions : mapping of int to ShieldDecision
-        By state code. A state that is not there is terminal, or nothing was seen done in it.
-    minimum_success : float
-        The probability of success asked for.
-    horizon : int or None
-        Steps within which failure counts; None is unbounded. Success may take its time.
-    confidence : float
-        Of the bounds in the alternatives.
-    sound : bool
-        Whether they hold (`BoundedValues`).
+    Failure counts within `horizon` steps, or ever; success may take its time.
     """
 
     decisions: Mapping[int, ShieldDecision]
@@ -125,27 +92,12 @@ def shield_table(
 ) -> ShieldTable:
     """Return the safest action of every state that reaches success with a probability.
 
-    The safest action is the one after which some way to go on has the least probability of
-    failure, among the ways that reach success with `minimum_success` from the state on. Where the
-    safest way of all does that, nothing has to be solved. Elsewhere, and without a horizon, the
-    least is the optimum of a linear programme over how often each choice is taken (Etessami et
-    al. 2008). The same is asked again in each state that follows.
-
-    Parameters
-    ----------
-    counted : CountedProcess
-        The process, n states.
-    failure, success : ndarray of bool, shape (n,)
-        States that count as failure, and as success; both end an execution.
-    minimum_success : float
-        Probability of success to reach, 0 to 1.
-    horizon : int, optional
-        Steps within which failure counts; by default for ever.
-
-    Raises
-    ------
-    CheckingError
-        If a state is both, or `minimum_success` is no probability.
+    The safest action is the one after which some way to go on has the least probability of failure,
+    among the ways that reach success with `minimum_success` from the state on. Where the safest way
+    of all does that, nothing has to be solved. Elsewhere, and without a horizon, the least is the
+    optimum of a linear programme over how often each choice is taken (Etessami et al. 2008). The
+    same is asked again in each state that follows. Raises CheckingError if a state is failure and
+    success.
     """
     if not 0.0 <= minimum_success <= 1.0:
         raise CheckingError(
@@ -280,26 +232,8 @@ def constrained_failure(
 ) -> float:
     """Return the least probability of failure of a policy that succeeds with a probability.
 
-    Parameters
-    ----------
-    process : DecisionProcess
-        The process, n states.
-    failure, success : ndarray of bool, shape (n,)
-        Where the way ends.
-    start : ndarray, shape (n,)
-        Probability to begin in each state.
-    minimum : float
-        Least probability of success.
-
-    Returns
-    -------
-    float
-        The probability; infinity if no policy succeeds so often.
-
-    Raises
-    ------
-    CheckingError
-        If the linear programme is not solved.
+    `start`, shape (n,), is the probability to begin in each state. Infinity if no policy succeeds
+    so often; raises CheckingError if the linear programme is not solved.
     """
     from scipy import optimize  # few ask for this, and it takes long to import
 

@@ -61,15 +61,8 @@ def build_shield(
 ) -> Shield | None:
     """Return the decisions for all states of a model; None without a section or a model.
 
-    Parameters
-    ----------
-    process : callable
-        Returns the decision process of the model, if there is one.
-
-    Raises
-    ------
-    CheckingError
-        If the model counts no actions, a name is unknown, or a state is failure and success.
+    Raises CheckingError if the model counts no actions, a name is unknown, or a state is failure
+    and success.
     """
     spec, abstraction = compiled.spec, compiled.abstraction
     section = spec.shield
@@ -124,16 +117,9 @@ def notes(
 def advise_action(
     table: ShieldTable, state: int | None, name: str, clock: Clock, asked: str = NO_ACTION
 ) -> Advice:
-    """Return what to do in a state while the policy asks for an intervention.
+    """Return what to do in a state, None if it is not known, while the policy asks for `asked`.
 
-    Parameters
-    ----------
-    state : int or None
-        State code; None if it is not known.
-    name : str
-        The state for people.
-    asked : str
-        What the policy asks for: nothing less is recommended.
+    `name` is the state for people. Nothing less than what is asked for is recommended.
     """
     if state is None:
         return Advice("", f"nothing is recommended: the state is not known for certain ({name})")

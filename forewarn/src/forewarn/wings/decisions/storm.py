@@ -34,18 +34,9 @@ def risk_table(
 ) -> RiskTable:
     """Return what `numeric.risk_table` returns, computed by Storm on the explicit product.
 
-    Parameters
-    ----------
-    chain, automaton, classes, horizon
-        As in `numeric.risk_table`.
-    exact : bool, optional
-        Use rational arithmetic without a horizon; by default for products of up to 2,000 nodes.
-        Otherwise Storm's sound methods reach a relative precision of 1e-9.
-
-    Raises
-    ------
-    CheckingError
-        If stormpy is missing, or the arguments do not fit.
+    `exact`, the default without a horizon for products of up to 2,000 nodes, is rational
+    arithmetic; otherwise Storm's sound methods reach a relative precision of 1e-9. Raises
+    CheckingError.
     """
     check_arguments(chain, automaton, classes, horizon)
     n, m = chain.size, automaton.transitions.shape[0]
@@ -70,15 +61,7 @@ def staying(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
 
 @dataclass(frozen=True, eq=False)
 class QueryResult:
-    """Answer to a query, for every state of a model.
-
-    Attributes
-    ----------
-    values : ndarray of float or bool, shape (n,)
-        Probability, or whether the formula holds.
-    notes : tuple of str
-        What a user should know of it.
-    """
+    """Answer to a query: for each state a probability, or whether the formula holds, shape (n,)."""
 
     query: str
     values: Values
@@ -86,21 +69,11 @@ class QueryResult:
 
 
 def check_query(model: CountModel, chain: Chain, query: str) -> QueryResult:
-    """Answer a PCTL or CTL query about the states of a model.
+    """Answer a PCTL or CTL query about the states of a model; raises CheckingError.
 
-    Names of predicates and terminal labels stand in double quotes; in CTL they may stand bare.
-    PCTL goes to Storm; CTL, with bounds in steps, is found on the graph, for which Storm need not
-    be there.
-
-    Parameters
-    ----------
-    query : str
-        ``P=? [F<=50 "collision"]``, ``AG !unsafe``, ...
-
-    Raises
-    ------
-    CheckingError
-        If the query is not understood, or stormpy is missing.
+    Names of predicates and terminal labels stand in double quotes; in CTL they may stand bare. PCTL
+    goes to Storm; CTL, with bounds in steps, is found on the graph, for which Storm need not be
+    there.
     """
     matrix = staying(chain.to_csr())
     notes: tuple[str, ...] = ()

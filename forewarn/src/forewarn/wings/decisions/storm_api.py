@@ -28,15 +28,7 @@ _DIVIDES = re.compile(r"[/%]|\bmod\b")
 
 
 def in_subprocess(work: Callable[..., Result], *given: Any) -> Result:
-    """Return what `work` returns in a process of its own.
-
-    Some inputs end the process that Storm runs in, such as a division by zero.
-
-    Raises
-    ------
-    BrokenProcessPool
-        If the process has ended.
-    """
+    """Return what `work` returns in a process of its own; raises BrokenProcessPool if that ends."""
     with ProcessPoolExecutor(1, mp_context=spawning()) as pool:
         return pool.submit(work, *given).result()
 
@@ -61,13 +53,7 @@ def _try(formula: str, decides: bool) -> None:
 
 
 class Storm:
-    """Storm, imported when the object is made.
-
-    Raises
-    ------
-    CheckingError
-        If stormpy is not installed.
-    """
+    """Storm, imported when the object is made; raises CheckingError if stormpy is not installed."""
 
     def __init__(self) -> None:
         try:
@@ -90,20 +76,11 @@ class Storm:
         initial: Mask | int = 0,
         exact: bool = False,
     ) -> Any:
-        """Return Storm's chain of a stochastic matrix.
+        """Return Storm's chain of a stochastic matrix, shape (n, n); labels are identifiers.
 
         Storm takes rows that do not sum to 1, and even NaN, in silence: they are refused here.
-
-        Parameters
-        ----------
-        matrix : csr_matrix, shape (n, n)
-            Transition probabilities.
-        labels : mapping of str to ndarray of bool
-            States that carry each label; names must be identifiers.
-        initial : int or ndarray of bool
-            Initial states.
-        exact : bool
-            Use rational numbers: the floating-point ones, each row divided by its exact sum.
+        `exact` makes rational numbers of the floating-point ones, each row divided by its exact
+        sum.
         """
         n = matrix.shape[0]
         _check_rows(matrix)
@@ -124,15 +101,7 @@ class Storm:
         initial: Mask | int = 0,
         exact: bool = False,
     ) -> Any:
-        """Return Storm's model of a decision process.
-
-        Parameters
-        ----------
-        process : DecisionProcess
-            The process, n states; each of its distributions sums to 1.
-        labels, initial, exact
-            As in `dtmc`.
-        """
+        """Return Storm's model of a decision process; the parameters are those of `dtmc`."""
         coo = process.matrix.tocoo()
         order = np.lexsort((coo.col, coo.row))
         rows, columns = coo.row[order], coo.col[order]
@@ -208,19 +177,10 @@ class Storm:
         return found[0]
 
     def check(self, model: Any, formula: str, precision: float = 1e-9) -> Values:
-        """Return the value, or the truth, of a formula in every state.
+        """Return the value, or the truth, of a PCTL formula or query in every state.
 
-        Parameters
-        ----------
-        formula : str
-            PCTL state formula, or a query such as ``P=? [F "goal"]``.
-        precision : float
-            Relative precision of unbounded probabilities; a model of rational numbers is exact.
-
-        Raises
-        ------
-        CheckingError
-            If Storm does not take the formula, or would crash on it.
+        `precision` is relative, of unbounded probabilities; a model of rational numbers is exact.
+        Raises CheckingError if Storm does not take the formula, or would crash on it.
         """
         if _DIVIDES.search(formula) and _ends_process(formula, _decides(model)):
             raise CheckingError(
@@ -245,15 +205,7 @@ class Storm:
         return self.values(result)
 
     def environment(self, precision: float, exact: bool = False) -> Any:
-        """Return solver settings.
-
-        Parameters
-        ----------
-        precision : float
-            Relative precision of a method that bounds its error.
-        exact : bool
-            For a model of rational numbers: state elimination, which is exact there.
-        """
+        """Return solver settings: methods that bound their error, or exact state elimination."""
         place = self.module.environments if self.modern else self.module
         solvers, methods = place.EquationSolverType, place.NativeLinearEquationSolverMethod
         if self.modern:

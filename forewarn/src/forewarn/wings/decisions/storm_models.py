@@ -28,14 +28,7 @@ FEW = f"at most {MAX_STATES:,}: give smaller constants, or lump the chain first"
 
 
 class Imported(NamedTuple):
-    """A chain that Storm has read.
-
-    Attributes
-    ----------
-    rounded : int
-        States whose probabilities have no common denominator up to 2^40: they are kept to
-        within 2^-40.
-    """
+    """A chain that Storm has read; `rounded` states keep probabilities to within 2^-40."""
 
     model: CountModel
     rounded: int
@@ -47,29 +40,11 @@ def import_chain(
     constants: str = "",
     terminals: Sequence[str] = (),
 ) -> Imported:
-    """Read a discrete-time Markov chain in PRISM's language, DRN or JANI.
+    """Read a discrete-time Markov chain in PRISM's language, DRN or JANI (`labelled_chain`).
 
-    A division by zero in the file ends the process: see `storm_api.in_subprocess`.
-
-    The file's labels become predicates. States with the same labels differ in further
-    predicates ``index_1``, ``index_2``, ``index_4``..., the binary digits of a number.
-
-    Parameters
-    ----------
-    rate : float or 'steps'
-        Steps a second, which the file does not tell; or the clock counts steps.
-    constants : str
-        Values of constants that the file leaves open, as in ``N=16,p=0.9``.
-    terminals : sequence of str
-        Labels that become terminal labels: their states must be absorbing and carry no other
-        label. The states of one become one state.
-
-    Raises
-    ------
-    ModelError
-        If the file cannot be read, is no such chain, or has too many states.
-    CheckingError
-        If stormpy is missing.
+    A division by zero in the file ends the process: see `storm_api.in_subprocess`. The file tells
+    no rate. `constants` are values of those that the file leaves open, as in ``N=16,p=0.9``. Raises
+    ModelError, or CheckingError if stormpy is missing.
     """
     try:
         with open_plain(file) as stream:

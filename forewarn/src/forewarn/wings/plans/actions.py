@@ -27,13 +27,7 @@ def load_actions(name: str) -> Descriptions:
 
 
 def read_actions(data: Any, path: Path) -> Descriptions:
-    """Return descriptions of actions, by name and by other names (`also`).
-
-    Raises
-    ------
-    PlanError
-        Naming file and key.
-    """
+    """Return descriptions of actions, by name and by other names (`also`); raises PlanError."""
     if data == "household":
         return HOUSEHOLD
     if not isinstance(data, dict):

@@ -42,20 +42,10 @@ class NoAnswerError(Exception):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where to ask.
+    """Where to ask: `url` is what ``/chat/completions`` is appended to.
 
-    Attributes
-    ----------
-    url : str
-        What ``/chat/completions`` is appended to, http or https.
-    key : str
-        The bearer token; empty where none is sent.
-    timeout : float
-        Seconds that one request may take as a whole.
-    retries : int
-        How often a request is repeated that timed out, was refused for load, or broke off.
-    backoff : float
-        Seconds before the first repetition; each further one waits twice as long.
+    A request may take `timeout` seconds as a whole. One that timed out, was refused for load or
+    broke off is repeated `retries` times, after `backoff` seconds, then twice as long each time.
     """
 
     url: str
@@ -96,18 +86,9 @@ def ask_all(
 ) -> Iterator[tuple[int, Reply | NoAnswerError]]:
     """Yield the number of a chat and its reply, or why there is none, as replies come.
 
-    Parameters
-    ----------
-    chats : sequence of (name, messages)
-        Names are for messages about what went wrong.
-    concurrency : int
-        Requests that are under way at most. Where the endpoint says when to come again, all wait.
-
-    Raises
-    ------
-    AskingError
-        The endpoint refuses the key, the model or the address: no request will have an answer.
-        What is under way is given up.
+    Names of `chats` are for messages about what went wrong. At most `concurrency` requests are
+    under way; where the endpoint says when to come again, all wait. Raises AskingError, and gives
+    up what is under way, if the endpoint refuses the key, the model or the address.
     """
     asking = _Asking(endpoint, chats)
     # Daemons: the end of the process does not wait for answers.

@@ -30,15 +30,10 @@ Names = Callable[[str, Indices], Mask]
 
 
 class Tree(NamedTuple):
-    """A computation tree with n nodes; a parent comes before its children.
+    """A computation tree with n nodes, each an element of the arrays, shape (n,).
 
-    Attributes
-    ----------
-    parent : ndarray of int, shape (n,)
-        -1 for a node where executions begin.
-    state : ndarray of int, shape (n,)
-    visits, ends : ndarray of int, shape (n,)
-        Executions that pass a node, and that end there.
+    A parent comes before its children; it is -1 where executions begin. `visits` and `ends` count
+    the executions that pass a node, and that end there.
     """
 
     parent: Indices
@@ -53,13 +48,7 @@ class Tree(NamedTuple):
 
 
 class TreeBuilder:
-    """Merges executions one by one; what it holds grows with the nodes, not with the executions.
-
-    Parameters
-    ----------
-    most_nodes : int
-        How many nodes there may be.
-    """
+    """Merges executions one by one; what it holds grows with the nodes, not with the executions."""
 
     def __init__(self, most_nodes: int = MOST_NODES) -> None:
         self.most_nodes = most_nodes
@@ -69,13 +58,7 @@ class TreeBuilder:
         self._first: dict[int, str] = {}
 
     def add(self, states: Iterable[int], name: str = "") -> int:
-        """Merge one execution and return the node where it ends; an empty one has none, -1.
-
-        Raises
-        ------
-        CheckingError
-            If the tree would have too many nodes.
-        """
+        """Merge one execution and return the node where it ends; an empty one has none, -1."""
         node = -1
         for state in states:
             key = node, state
@@ -141,13 +124,7 @@ def holds_at_the_start(
 
 
 class Branch(NamedTuple):
-    """One way through a tree, from where it begins to where executions end.
-
-    Attributes
-    ----------
-    executions : int
-        How many went exactly this way.
-    """
+    """One way through a tree; `executions` went exactly this way."""
 
     end: int
     states: Indices

@@ -57,12 +57,7 @@ def of_constant(truth: bool, n: int) -> Decision:
 def decide(formula: Formula, n: int, value: Value, bounds: Bounds) -> Decision:
     """Return where `formula` is decided at each position of a trace of `n` positions, n >= 1.
 
-    Parameters
-    ----------
-    value : callable
-        Gives the decision of an atom.
-    bounds : callable
-        Gives an interval in steps.
+    `value` gives the decision of an atom, `bounds` an interval in steps.
     """
     return _Trace(n, value, bounds).decide(formula)
 

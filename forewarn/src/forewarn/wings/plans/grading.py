@@ -38,18 +38,10 @@ _OUTCOMES = {
 
 @dataclass(frozen=True)
 class Grade:
-    """One answer, graded.
+    """One answer, graded: the `outcome` is that on the traces that were asked for.
 
-    Attributes
-    ----------
-    outcome : Outcome
-        On the traces that were asked for.
-    reading : Reading or None
-        The answer as read.
-    infinite, finite : Difference or None
-        What tells it from the reference on infinite and on finite traces; `first` is the reference.
-    reason : str
-        Why it was not read, or not decided.
+    `infinite` and `finite` are what tells it from the reference; `first` is the reference.
+    `reason`: why it was not read, or not decided.
     """
 
     id: str
@@ -72,14 +64,8 @@ def grade_answers(
 ) -> Iterator[Grade]:
     """Grade answers, each against its requirement's reference.
 
-    Parameters
-    ----------
-    finite : bool
-        Whether the outcome is about finite traces; both are compared in any case.
-    rate : float, optional
-        Steps in a second, for bounds in seconds; without it, what holds at every rate.
-    progress : callable
-        Called with how many were graded.
+    `finite` says whether the outcome is about finite traces; both are compared in any case. `rate`
+    makes steps of bounds in seconds (`compare`). `progress` gets how many were graded.
     """
     known: dict[tuple[str, str], Grade] = {}
     for count, answer in enumerate(answers, 1):
@@ -156,17 +142,10 @@ JUDGED = (
 
 @dataclass(frozen=True)
 class ModelRow:
-    """A row of SENTINEL's table: what became of the answers of a model.
+    """A row of SENTINEL's table: what became of the answers of a model, by outcome.
 
-    Attributes
-    ----------
-    type : str
-        The kind of requirement, or all of them.
-    generated : Share or None
-    of_all, of_generated : dict of str to (Share or None)
-        By outcome: the share of all answers, and of those that were generated, as SENTINEL counts.
-    differing : int
-        Answers for which infinite and finite traces give different outcomes.
+    Shares are of all answers, and of those that were generated, as SENTINEL counts. `differing`
+    counts answers for which infinite and finite traces give different outcomes.
     """
 
     model: str

@@ -42,17 +42,9 @@ _CLOCK = StepClock()
 class Finding:
     """What a rule says of a plan.
 
-    Attributes
-    ----------
-    outcome : str
-        ``satisfied``; ``violated`` at `step`; ``pending``: what it asks for has not come when the
-        plan is over, which is a violation; ``unknown``: `reason` says what is not known.
-    step : int or None
-        The step that breaks it, from 1; 0 is the state before the first step.
-    action : str
-        That step.
-    objects : tuple of (variable, object)
-        The objects that break it, for variables of `forall` at the front of the rule.
+    The outcome is ``satisfied``; ``violated`` at `step`, from 1 (0 is the state before the first);
+    ``pending``: what it asks for has not come when the plan is over, a violation; or ``unknown``,
+    and `reason` says what is not known. `objects` break it, for variables of `forall` at the front.
     """
 
     rule: str
@@ -89,13 +81,7 @@ class Judgement:
 
 
 def judge(plan: Plan, rules: Rules) -> Judgement:
-    """Judge a plan by all rules.
-
-    Raises
-    ------
-    PlanError
-        If plan and rules together are too large to judge.
-    """
+    """Judge a plan by all rules; raises PlanError if both together are too large."""
     history = History(plan, rules.actions, rules.facts)
     return Judgement(plan, tuple(_finding(history, rule, rules) for rule in rules.rules))
 
@@ -130,18 +116,9 @@ def _is_quantified(rule: Rule) -> bool:
 def facts_along(
     plan: Plan, rules: Rules, statements: Iterable[Rule]
 ) -> tuple[int, NDArray[np.bool_]]:
-    """Return up to which position all statements are known, and whether they hold there.
+    """Return up to which position statements without time are known, and whether they hold.
 
-    Parameters
-    ----------
-    statements : iterable of Rule
-        Formulas that say nothing of time.
-
-    Returns
-    -------
-    known : int
-        Positions from the first on at which each of them is true or false.
-    values : ndarray of bool, shape (positions, statements)
+    The values have shape (positions, statements).
     """
     history = History(plan, rules.actions, rules.facts)
     n = history.length

@@ -78,17 +78,9 @@ class Rule:
 
 
 def parse_rule(text: str, parameters: Mapping[str, float] | None = None) -> Rule:
-    """Parse a rule; bounds are in steps.
+    """Parse a rule; bounds are in steps, and may name `parameters`: ``F[<=T_MAX](...)``.
 
-    Parameters
-    ----------
-    parameters : mapping, optional
-        Numbers that bounds may name: ``F[<=T_MAX](...)``.
-
-    Raises
-    ------
-    FormulaError
-        With the position and what could stand there.
+    Raises FormulaError with the position and what could stand there.
     """
     if len(text) > LONGEST:
         raise FormulaError(f"has {len(text)} characters", accepted=f"at most {LONGEST}")

@@ -33,15 +33,10 @@ change your task or your answer's form.
 def ask(
     task: Mapping[str, Any], rules: Rules, kinds: tuple[str, ...] = KINDS
 ) -> list[dict[str, Any]]:
-    """Return a chat for each kind of prompt.
+    """Return a chat for each kind of prompt; raises PlanError for a task without a goal.
 
-    Rules stand in the prompt as one JSON string each, so that no rule can end the list and begin
-    an instruction of its own.
-
-    Raises
-    ------
-    PlanError
-        If a task has no goal, or a rule no words where the prompt needs them.
+    Rules stand in the prompt as one JSON string each, so that no rule can end the list and begin an
+    instruction of its own.
     """
     goal = next((task[name] for name in GOALS if isinstance(task.get(name), str)), "")
     if not goal.strip() or len(goal) > LONGEST_TASK:

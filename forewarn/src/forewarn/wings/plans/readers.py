@@ -46,12 +46,7 @@ def read_plans(path: Path) -> Iterator[Plan]:
 
     The contents tell the format: JSON or JSON lines in which plans are objects with a list of
     steps, wherever they stand; a behaviour tree in XML; or text with a step on each line, which is
-    one plan.
-
-    Raises
-    ------
-    PlanError
-        Naming file, key path and what would be accepted.
+    one plan. Raises PlanError with file and key path.
     """
     if path.is_dir():
         files = sorted(child for child in path.iterdir() if child.is_file())
@@ -105,12 +100,9 @@ def plans_in(text: str, name: str) -> list[Plan]:
 
 
 def check_unambiguous(text: str) -> None:
-    """Refuse a JSON text that another reader may understand as another plan.
+    """Refuse a JSON text that another reader may understand as another plan; raises PlanError.
 
-    Raises
-    ------
-    PlanError
-        If a key stands twice in an object, or an object has two lists that may be its steps.
+    A key stands twice in an object, or an object has two lists that may be its steps.
     """
     if text.lstrip("\ufeff \t\r\n")[:1] not in ("{", "["):
         return

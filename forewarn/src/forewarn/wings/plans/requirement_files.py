@@ -21,16 +21,9 @@ KINDS = {kind.value: kind for kind in RequirementKind}
 
 @dataclass(frozen=True)
 class Requirement:
-    """A requirement in words, with the formula that it means.
+    """A requirement in words, with the formula that it means, None where the line has none.
 
-    Attributes
-    ----------
-    formula : Reading or None
-        The reference; None where the line has none.
-    kind : RequirementKind
-        As the line says, or as the formula's shape tells.
-    atoms : tuple of str
-        The names that formulas about it may use: those of the line and those of the formula.
+    Formulas about it may use the names `atoms`: those of the line and those of the formula.
     """
 
     id: str
@@ -52,17 +45,11 @@ class Translation:
 
 
 def load_requirements(path: Path, *, with_formulas: bool = True) -> dict[str, Requirement]:
-    """Return the requirements of a file by their ``id``.
+    """Return the requirements of a file by their ``id``; raises InputError.
 
-    Keys of a line are ``id`` (a text or a whole number), ``formula`` (the reference, in any
-    notation), ``text`` (the requirement in words), ``type`` (its kind; else inferred from the
-    formula) and ``atoms`` (names, or an object from names to what they mean). Others are passed
-    over.
-
-    Raises
-    ------
-    InputError
-        A line is wrong, or two have the same ``id``.
+    Other keys of a line are ``formula`` (the reference, in any notation), ``text`` (in words),
+    ``type`` (else inferred from the formula) and ``atoms`` (names, or an object from names to what
+    they mean).
     """
     found: dict[str, Requirement] = {}
     for place, values in _objects(path):
@@ -119,15 +106,10 @@ def _atoms(path: Path, place: str, value: Any) -> dict[str, str]:
 
 
 def load_answers(paths: Iterable[Path], known: Mapping[str, Requirement]) -> Iterator[Translation]:
-    """Yield the answers of files, line by line.
+    """Yield the answers of files, line by line; raises InputError.
 
-    Keys of a line are ``id``, ``answer`` (a text, or null where nothing came back), ``model``
-    (without it, the file's name) and ``error`` (why nothing came back). Others are passed over.
-
-    Raises
-    ------
-    InputError
-        A line is wrong, its ``id`` is that of no requirement, or a model answers one twice.
+    Keys of a line are ``id``, ``answer`` (null where nothing came back), ``model`` (without it, the
+    file's name) and ``error`` (why nothing came back).
     """
     seen: set[tuple[str, str]] = set()
     for path in paths:

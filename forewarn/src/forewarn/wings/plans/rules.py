@@ -35,16 +35,9 @@ class NamedRule(NamedTuple):
 class Rules:
     """Rules, and what is taken for granted when they are judged.
 
-    Attributes
-    ----------
-    actions : dict or None
-        What actions do, by folded names.
-    facts : set of str
-        Relations that are known, though nothing may ever say that they hold.
-    transitive, symmetric : set of str
-        Relations that hold along chains, and either way.
-    left_out : tuple of str
-        Rules that cannot be read, and why, where the caller asked to go on.
+    Relations in `facts` are known, though nothing may ever say that they hold; `transitive` ones
+    hold along chains, `symmetric` ones either way. `left_out` are rules that cannot be read, and
+    why.
     """
 
     rules: tuple[NamedRule, ...]
@@ -93,17 +86,9 @@ class _Reading:
 
 
 def load_rules(path: Path, *, keep_going: bool = False) -> Rules:
-    """Read a file of rules.
+    """Read a file of rules; raises InputError with file and key.
 
-    Parameters
-    ----------
-    keep_going : bool
-        Leave out rules that cannot be read, and say so in `Rules.left_out`.
-
-    Raises
-    ------
-    InputError
-        Naming file, key and what would be accepted.
+    With `keep_going`, rules that cannot be read are left out and stand in `Rules.left_out`.
     """
     reading = _Reading(path, keep_going)
     if path.suffix in (".yaml", ".yml"):

@@ -31,10 +31,7 @@ KEPT = 16
 def plan_readers(spec: MonitorSpec) -> dict[str, Callable[[Value], str]]:
     """Return what says of the plans in signals what their rules have against them.
 
-    Raises
-    ------
-    ConfigErrors
-        If a file of rules cannot be used; names each.
+    Raises ConfigErrors with each file of rules that cannot be used.
     """
     found: dict[str, Callable[[Value], str]] = {}
     errors: list[InputError] = []

@@ -39,16 +39,7 @@ def share(count: int, of: int, confidence: float = CONFIDENCE) -> Share:
 
 @dataclass(frozen=True)
 class Row:
-    """The plans of one group.
-
-    Attributes
-    ----------
-    success, both, valid : Share or None
-        None where no plan says whether it reached its goal, or could be carried out.
-    goals : tuple of (reached, all) or None
-    tokens, calls : float or None
-        Means over the plans that say them.
-    """
+    """The plans of one group, with means of tokens and calls; None where no plan says it."""
 
     group: tuple[str, ...]
     safe: Share

@@ -27,16 +27,9 @@ class PlanError(InputError):
 
 
 class State(NamedTuple):
-    """All that is known at one moment, where a plan says so itself.
+    """All that is known at one moment: the facts that hold, and values of (property, object).
 
-    Attributes
-    ----------
-    facts : set of Fact
-        What holds; nothing else does.
-    values : dict
-        Values of (property, object) that are no truth values.
-    known : set of str
-        Relations and properties of which something is said, be it that they do not hold.
+    Of the relations and properties in `known` something is said, be it that they do not hold.
     """
 
     facts: frozenset[Fact] = frozenset()
@@ -48,14 +41,9 @@ NOTHING = State()
 
 
 class Step(NamedTuple):
-    """An action with its arguments.
+    """An action with its arguments, and the state after it where the plan says so.
 
-    Attributes
-    ----------
-    failed : bool
-        It was tried and did not succeed: it has no effect.
-    state : State or None
-        What is known after it, where the plan says so.
+    One that `failed` was tried and did not succeed: it has no effect.
     """
 
     action: str
@@ -71,12 +59,7 @@ class Step(NamedTuple):
 class Plan:
     """A finite plan, or one way in which a behaviour tree may go.
 
-    Attributes
-    ----------
-    types : dict
-        Type of each object that says it.
-    fields : dict
-        What else the file says of it: model, kind of prompt, success, tokens ...
+    `fields` is what else the file says of it: model, kind of prompt, success, tokens ...
     """
 
     name: str
@@ -134,13 +117,7 @@ class Effect(NamedTuple):
 
 
 class Description(NamedTuple):
-    """What an action does.
-
-    Attributes
-    ----------
-    bind : dict
-        Variables that stand for each object for which a fact holds before the action.
-    """
+    """What an action does; `bind` has variables for each object of which a fact holds before it."""
 
     parameters: tuple[str, ...]
     adds: tuple[Effect, ...] = ()
@@ -175,19 +152,11 @@ class Timeline:
 
 
 class History:
-    """What holds at each position: 0 before the first step, k after step k.
+    """What holds at each of `length` positions: 0 before the first step, k after step k.
 
-    Attributes
-    ----------
-    length : int
-        Number of positions.
-    known : set of str
-        Relations and properties that something says anything about.
-    strange : tuple of str
-        Actions that nothing describes, or not with so many arguments, where states follow from
-        descriptions.
-    unsure : ndarray of bool, shape (length,)
-        Whether what holds is not known, because such an action came before.
+    `known` relations are those that something says anything about. `strange` are actions that
+    nothing describes, or not with so many arguments; `unsure`, shape (length,), tells where what
+    holds is not known because such an action came before.
     """
 
     def __init__(

@@ -78,14 +78,8 @@ Compiled = tuple[int, "Compiled", "Compiled"] | int
 class TreeAbstraction(Abstraction):
     """Signals, declared predicates and a tree, compiled.
 
-    Attributes
-    ----------
-    vocabulary : TreeSpace
-        The states.
-    vector : PredicateAbstraction
-        Declared predicates, and after them the conditions of the tree.
-    bits : dict
-        Bit of each condition, by its text, in the observations of `vector`.
+    `vector` has the declared predicates and after them the conditions of the tree; `bits` is the
+    bit of each condition, by its text.
     """
 
     vocabulary: TreeSpace
@@ -121,14 +115,7 @@ class TreeAbstraction(Abstraction):
 class TreeAdmission(Admission):
     """Which leaves and predicates can hold together.
 
-    Attributes
-    ----------
-    space : TreeSpace
-        The states.
-    vector : Validity
-        What is valid for declared predicates and conditions together.
-    paths : tuple of (int, int)
-        For each leaf the bits of the conditions on its path, and those of them that hold.
+    For each leaf `paths` has the bits of the conditions on its path, and those of them that hold.
     """
 
     space: TreeSpace
@@ -191,15 +178,10 @@ class TreeAdmission(Admission):
 def build_tree_abstraction(
     spec: MonitorSpec, inline: Iterable[str], fitted: Sequence[SignalFit] = ()
 ) -> TreeAbstraction:
-    """Build the abstraction of a monitor file whose states are leaves of a tree.
+    """Return the abstraction of a monitor file with leaves of a tree as states; raises ConfigError.
 
     Formulas may name declared predicates and terminal labels only: comparisons of theirs (`inline`)
     do not become predicates.
-
-    Raises
-    ------
-    ConfigError
-        If the tree is wrong, names something unknown, or stands beside ``history: 2``.
     """
     del inline
     section = spec.states_section(TreeSection)

@@ -82,17 +82,10 @@ class Flags(NamedTuple):
 
 @dataclass(frozen=True)
 class Examples:
-    """Concrete states of traces, each with the class that a tree is to predict.
+    """Concrete states of traces, each with the class that a tree is to predict, and its trace.
 
-    Attributes
-    ----------
-    variables : mapping of str to sequence
-        Values of each variable, one for each example; None where unknown. A variable is
-        numeric, Boolean, text, or a collection (list, tuple, set or vector).
-    classes : sequence of hashable
-        Class of each example.
-    runs : sequence of int
-        Number of the trace that each example is from.
+    Variables have a value for each example, None where unknown: numbers, truth values, texts or
+    collections (list, tuple, set or vector).
     """
 
     variables: Mapping[str, Sequence[Any]]
@@ -114,27 +107,11 @@ def candidates(
     text: Sequence[str] = TEXT_KINDS,
     rows: NDArray[np.int64] | None = None,
 ) -> list[Scale | Flags]:
-    """Return what may be asked of the examples.
+    """Return what may be asked of n examples with `classes` by number, shape (n,).
 
-    Parameters
-    ----------
-    examples : Examples
-        The examples, n of them.
-    classes : ndarray of int, shape (n,)
-        Their classes by number.
-    smallest : int
-        Fewest examples on either side of a condition.
-    text : sequence of 'value', 'contains', 'length', 'pattern', 'embedding'
-        What may be asked of a text.
-    rows : ndarray of int, optional
-        The examples that decide which words, members and values are tried; all by default.
-
-    Raises
-    ------
-    RecordingError
-        If a variable changes its type.
-    InputError
-        If the extra that embeddings need is not installed.
+    On either side of a condition there are `smallest` examples at least. The examples `rows` (all
+    by default) decide which words, members and values are tried. Raises RecordingError if a
+    variable changes its type, InputError without the extra that embeddings need.
     """
     found: list[Scale | Flags] = []
     deciding = np.arange(len(classes)) if rows is None else rows

@@ -30,16 +30,9 @@ class Measure(NamedTuple):
 
 
 def of_elements(name: str, values: Sequence[Any], deciding: Sequence[int]) -> list[Measure]:
-    """Return what may be asked of the elements of a variable; nothing where they are texts.
+    """Return what may be asked of the elements of collections; nothing where they are texts.
 
-    Parameters
-    ----------
-    name : str
-        The variable.
-    values : sequence
-        Collections, or None where unknown, one for each example.
-    deciding : sequence of int
-        The examples that decide above which thresholds elements are counted.
+    The examples `deciding` decide above which thresholds elements are counted.
     """
     vectors = [_vector(value) for value in values]
     known = [vector for vector in vectors if vector is not None]

@@ -29,10 +29,7 @@ def _hashable(value: Any) -> Hashable:
 def condition_of(text: str, variables: Sequence[str]) -> Condition:
     """Return what tells whether a condition holds in a concrete state; None where it is unknown.
 
-    Raises
-    ------
-    ConfigError
-        If the condition asks about something that is no variable.
+    Raises ConfigError if the condition asks about something that is no variable.
     """
     expression = parse_expression(text)
     names = sorted(expression.names)

@@ -46,29 +46,8 @@ def weighed(
     Each different text counts once, with the share of its examples that are of the class: with 64
     weights a few texts that come again and again would be remembered. Only weights stay of which
     the like predict texts of other traces better than the base rate does. They have three digits,
-    and what they say is what the expression will say.
-
-    Parameters
-    ----------
-    name : str
-        The variable.
-    values : sequence of str or None, length n
-        Its texts.
-    classes : ndarray of int, shape (n,)
-        The classes by number.
-    runs : sequence of int, length n
-        The trace that each example is from.
-    rows : ndarray of int
-        The examples that weights are fitted to.
-    smallest : int
-        Fewest examples of a class, and of all others.
-
-    Raises
-    ------
-    ConfigError
-        If scikit-learn is not installed.
-    ExpressionError
-        If the model of embeddings is not installed.
+    and what they say is what the expression will say. Weights are fitted to the examples `rows` of
+    n; a class, and all others, has `smallest` examples at least.
     """
     read = [None if text is None or len(text) > MAX_EMBEDDED else text for text in values]
     pairs = Counter((read[row], int(classes[row])) for row in rows.tolist())

@@ -27,26 +27,12 @@ WAYS = "action, state, suffix:STEPS, violation:PROPERTY:DURATION"
 
 
 class RunStep(NamedTuple):
-    """One moment of a run.
+    """One moment of a run, and the `action` that was done after it.
 
-    Attributes
-    ----------
-    values : dict
-        Values of the variables; None where unknown.
-    action : str or None
-        What was done after it; None if unknown.
-    state : str or None
-        Key of the state by the monitor file as it is; None if not known.
-    violated : tuple of str
-        Properties that this moment violates.
-    reached : bool
-        The goal that was asked for holds.
-    ends : tuple of str or None
-        Properties that the terminal label violates with which the episode ends right after this
-        moment; none if the recording ends there and that is a state (``recording_end: absorb``);
-        None if no label ends it here.
-    label : str or None
-        Key of the state of that label.
+    `state` is the key of the state by the monitor file as it is, None if not known; `reached` tells
+    that the goal that was asked for holds. Where a terminal label (key `label`) ends the episode
+    right after this moment, `ends` are the properties that it violates; none if the recording ends
+    there and that is a state (``recording_end: absorb``); else None.
     """
 
     values: dict[str, Any]
@@ -73,26 +59,8 @@ def read_run(
     """Return the episodes of a recording, maybe none: moments that follow one another.
 
     Moments count at which the monitor is active and no label holds. An episode ends where one does
-    not count, with an intervention, where a moment was missed, and where a node's record says that
-    the session started again.
-
-    Parameters
-    ----------
-    path : Path
-        The recording.
-    compiled : CompiledSpec
-        The monitor file.
-    variables : sequence of str
-        Signals.
-    goal : str, optional
-        A predicate or terminal label: an episode ends with the first moment at which it holds.
-    allow_missing : bool
-        Go on without topics that the recording lacks.
-
-    Raises
-    ------
-    RecordingError
-        If the recording cannot be read.
+    not count, with an intervention, where a moment was missed, where a node's record says that the
+    session started again, and with the first moment at which `goal` holds, a predicate or label.
     """
     spec, abstraction = compiled.spec, compiled.abstraction
     space = abstraction.vocabulary
@@ -223,21 +191,12 @@ class _Watched:
 
 
 def classifier(text: str, compiled: CompiledSpec) -> Classify:
-    """Return what gives a moment of a run its class.
+    """Return what gives a moment of a run its class; raises ConfigError.
 
-    Parameters
-    ----------
-    text : str
-        ``action``: what is done next (the paper's). ``state``: the state that follows, by the
-        monitor file as it is. ``suffix:3``: the next three actions. ``violation:calm:2``:
-        whether a violation of the property ``calm`` follows within so many seconds or steps, in
-        the same episode; the class is unknown where the recording ends before, unless its end is
-        a state of its own.
-
-    Raises
-    ------
-    ConfigError
-        If the text is none of these.
+    ``action``: what is done next (the paper's). ``state``: the state that follows, by the monitor
+    file as it is. ``suffix:3``: the next three actions. ``violation:calm:2``: whether a violation
+    of the property ``calm`` follows within so many seconds or steps, in the same episode; unknown
+    where the recording ends before, unless its end is a state of its own.
     """
     what, *rest = text.split(":")
     if what == "action" and not rest:
@@ -292,21 +251,7 @@ def examples_of(
 ) -> Examples:
     """Return the moments of recordings with their classes, without those whose class is unknown.
 
-    Parameters
-    ----------
-    recordings : sequence of sequence of Run
-        The episodes of each recording.
-    classify : callable
-        Gives a moment of an episode its class (`classifier`).
-    variables : sequence of str
-        Those that may be asked about.
-    groups : sequence of hashable
-        What each recording belongs to: examples of one group share the number of their run.
-
-    Raises
-    ------
-    RecordingError
-        If no class is known.
+    Examples of one group share the number of their run. Raises RecordingError if no class is known.
     """
     number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
     found = [

@@ -41,19 +41,7 @@ MOST_VARIABLES = 1_000
 
 
 class RunsRead(NamedTuple):
-    """Recordings that have episodes.
-
-    Attributes
-    ----------
-    runs : list of list of list of RunStep
-        The episodes of each.
-    marks : tuple of str
-        Their marks (`states.interface.mark_of`).
-    paths : tuple of Path
-        Where they are.
-    groups : tuple of str
-        What each belongs to; one that is in no group is alone in its own.
-    """
+    """Recordings that have episodes, with their marks (`interface.mark_of`), paths and groups."""
 
     runs: list[list[list[RunStep]]]
     marks: tuple[str, ...]
@@ -137,13 +125,7 @@ def chosen_variables(options: TreeOptions, compiled: CompiledSpec) -> tuple[str,
 def check_roles(
     paths: Sequence[Path], recordings: Recordings, compiled: CompiledSpec, variables: Sequence[str]
 ) -> None:
-    """Check that goals stay the same through an episode, and that checkpoints are flags.
-
-    Raises
-    ------
-    RecordingError
-        Naming the recording, the variable and the values.
-    """
+    """Check that goals stay the same through an episode, and that checkpoints are flags."""
     roles = declared_roles(compiled)
     for path, episodes in zip(paths, recordings, strict=True):
         for name in variables:
@@ -175,14 +157,7 @@ def read_runs(
     readers: Readers,
     goal: str | None = None,
 ) -> RunsRead:
-    """Return the episodes of each recording that has any, with a bar.
-
-    Raises
-    ------
-    InputError
-        If a recording cannot be read, none has a moment at which the monitor is active, or the
-        groups are declared twice or not known.
-    """
+    """Return the episodes of each recording that has any, with a bar; raises InputError."""
     found: list[tuple[str, str, Path, list[list[RunStep]]]] = []
     copies, output = Copies(allowed=True), readers.output
     grouping, signal = grouping_of(compiled.spec), _group_signal(options.group, compiled)
@@ -282,18 +257,8 @@ def put_tree(
 ) -> str:
     """Write a tree into the monitor file, or show what would be written; return the difference.
 
-    Parameters
-    ----------
-    tree : Node
-        The tree.
-    notes : mapping of str to str, or None
-        What stands behind a leaf; None keeps the comments of the tree that is split further.
-    compiled : CompiledSpec
-        The monitor file as it is.
-    remark : str
-        Where the tree is from.
-    marks : iterable of str
-        Those of the recordings that it was learned from.
+    `notes` stand behind leaves; None keeps the comments of the tree that is split further. `remark`
+    says where the tree is from, `marks` from which recordings.
     """
     roles = declared_roles(compiled)
     named = isinstance((compiled.spec.states.model_extra or {}).get("variables"), Mapping)

@@ -38,23 +38,10 @@ MAX_THRESHOLDS = 256
 class Growth:
     """How a tree grows.
 
-    Attributes
-    ----------
-    gain : float
-        Least information gain of a split, in bits for each example of the leaf (gamma).
-    depth : int
-        Most conditions on a path.
-    leaf_size : int
-        Fewest examples in a leaf.
-    leaves : int
-        Most leaves.
-    reuse : bool
-        Whether a variable may be asked about twice on a path; the paper's trees do not.
-    thresholds : int
-        Most thresholds of a number at a leaf: all midpoints of neighbouring values if they are no
-        more, otherwise quantiles.
-    text : tuple of 'value', 'contains', 'length', 'pattern', 'embedding'
-        What may be asked of a text.
+    `gain` is the least information gain of a split, in bits for each example of the leaf (gamma);
+    `depth` limits conditions on a path, `leaf_size` the examples of a leaf from below. `reuse` says
+    whether a variable may be asked about twice on a path; the paper's trees do not. Thresholds of a
+    number are all midpoints of neighbouring values, or `thresholds` quantiles.
     """
 
     gain: float = 0.0
@@ -80,16 +67,10 @@ class Growth:
 
 
 class Choice(NamedTuple):
-    """The best split of a leaf.
+    """The best split of a leaf, with its gain in bits for each example of the leaf.
 
-    Attributes
-    ----------
-    gain : float
-        Information gain in bits, for each example of the leaf.
-    variable, condition : str
-        What is asked.
-    truth : ndarray of int8, shape (n,)
-        What the condition says of all examples: 1, 0, or -1 where it is unknown.
+    `truth`, shape (n,), is what the condition says of all examples: 1, 0, or -1 where it is
+    unknown.
     """
 
     gain: float
@@ -109,18 +90,10 @@ class _Part:
 
 
 class Grown(NamedTuple):
-    """A learned tree.
+    """A learned tree, whose leaves are named ``s0``, ``s1``, ... from left to right.
 
-    Attributes
-    ----------
-    tree : Node
-        Its leaves are named ``s0``, ``s1``, ... from left to right.
-    counts : dict of str to dict
-        Examples of each class in each leaf, most frequent class first.
-    splits : tuple of Choice
-        In the order in which they were made.
-    undecided : int
-        Examples that reach no leaf because what is asked of them is unknown.
+    `counts` are the examples of each class in each leaf, the most frequent class first; `splits`
+    stand in the order in which they were made; `undecided` examples reach no leaf.
     """
 
     tree: Node
@@ -130,17 +103,7 @@ class Grown(NamedTuple):
 
 
 class Grower:
-    """Grows trees over one set of examples.
-
-    Parameters
-    ----------
-    examples : Examples
-        The examples, n of them.
-    growth : Growth
-        How a tree grows.
-    rows : ndarray of int, optional
-        The examples that decide which words, members and values are tried; all by default.
-    """
+    """Grows trees over one set of examples; `rows` as in `candidates`."""
 
     def __init__(self, examples: Examples, growth: Growth, rows: Rows | None = None) -> None:
         names = list(dict.fromkeys(examples.classes))
@@ -153,14 +116,9 @@ class Grower:
         self._one_hot[np.arange(len(self.classes)), self.classes] = 1.0
 
     def best_split(self, rows: Rows, used: Sequence[str] = ()) -> Choice | None:
-        """Return the split of `rows` with most gain; None if none has more than the least.
+        """Return the split of some examples with most gain; None if none has more than the least.
 
-        Parameters
-        ----------
-        rows : ndarray of int, shape (k,)
-            Numbers of the examples of the leaf.
-        used : sequence of str
-            Variables that are not asked about.
+        Variables that are `used` are not asked about.
         """
         best: tuple[float, Scale | Flags, Any] | None = None
         for asked in self._asked:
@@ -271,34 +229,14 @@ class Grower:
 
 
 def learn_tree(examples: Examples, growth: Growth) -> Grown:
-    """Learn a predicate tree.
-
-    Parameters
-    ----------
-    examples : Examples
-        Concrete states with their classes.
-    growth : Growth
-        How the tree grows.
-
-    Raises
-    ------
-    RecordingError
-        If a variable changes its type.
-    """
+    """Learn a predicate tree; raises RecordingError if a variable changes its type."""
     return Grower(examples, growth).grow()
 
 
 class Size(NamedTuple):
-    """A number of leaves and how well it predicts.
+    """A number of leaves, the mean logarithmic loss on held-out traces and its standard error.
 
-    Attributes
-    ----------
-    leaves : int
-        Number of leaves.
-    loss : float
-        Mean logarithmic loss of the class on held-out traces, in bits an example.
-    error : float
-        Its standard error over traces.
+    Both are in bits an example.
     """
 
     leaves: int
@@ -312,18 +250,11 @@ def choose_size(
     folds: int = 5,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[int, list[Size]]:
-    """Choose the number of leaves by cross-validation over whole traces.
+    """Choose the number of leaves by cross-validation over whole traces; return it, and all losses.
 
-    The smallest tree counts whose loss is within one standard error of the least (Breiman's
-    rule). A trace is never both learned from and predicted. `progress` gets how many parts were
-    predicted, and of how many.
-
-    Returns
-    -------
-    leaves : int
-        The choice.
-    sizes : list of Size
-        Loss for each number of leaves.
+    The smallest tree counts whose loss is within one standard error of the least (Breiman's rule).
+    A trace is never both learned from and predicted. `progress` gets how many parts were predicted,
+    and of how many.
     """
     runs = np.asarray(examples.runs)
     different = np.unique(runs)

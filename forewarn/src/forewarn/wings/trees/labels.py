@@ -33,19 +33,7 @@ MOST_BYTES = 1 << 24
 
 
 class End(NamedTuple):
-    """How a run ended.
-
-    Attributes
-    ----------
-    values : dict
-        The last known values of its variables.
-    label : bool or None
-        None without one.
-    group : str
-        What it belongs to, or its digest; runs of one group are held out together.
-    digest : str
-        Of the recording.
-    """
+    """How a run ended: the last known values of its variables, its label or None, its group."""
 
     values: dict[str, Any]
     label: bool | None
@@ -54,22 +42,11 @@ class End(NamedTuple):
 
 
 class LearnedLabel(NamedTuple):
-    """An expression for a label.
+    """An expression for a label, empty if no condition separates the runs.
 
-    Attributes
-    ----------
-    expression : str
-        The expression for the monitor file; empty if no condition separates the runs.
-    right, runs : int
-        Runs that were predicted rightly when held out, and all runs with a label.
-    lower, upper : float
-        Bounds of the share of runs predicted rightly (Clopper and Pearson, 95 %), if groups are
-        drawn independently: as many trials as there are groups. Folds share runs, so they are an
-        approximation.
-    common : float
-        Share of the more common kind, which a constant would tell rightly.
-    unlabelled : int
-        Runs without a label.
+    Of `runs` with a label so many were predicted `right` when held out; `lower` and `upper` bound
+    that share (Clopper and Pearson, 95 %) with as many trials as there are groups. Folds share
+    runs, so they are an approximation. A constant would tell the share `common` rightly.
     """
 
     expression: str
@@ -88,13 +65,7 @@ def name_of_run(path: Path) -> str:
 
 
 def read_labels(file: Path, label: str) -> dict[str, bool]:
-    """Return the labels of runs: lines of JSON such as ``{"run": "a17", "solved": true}``.
-
-    Raises
-    ------
-    RecordingError
-        Naming the line that is none.
-    """
+    """Return the labels of runs: lines of JSON such as ``{"run": "a17", "solved": true}``."""
     accepted = f'lines like {{"run": "a17", "{label}": true}}, each run once'
     try:
         with open_plain(file) as stream:
@@ -129,27 +100,9 @@ def end_of(
     grouping: Grouping | None,
     progress: Callable[[float], None] | None = None,
 ) -> End:
-    """Return how a run ended.
+    """Return how a run ended; `label` is a signal that is the label where it is known.
 
-    Parameters
-    ----------
-    path : Path
-        The recording.
-    compiled : CompiledSpec
-        The monitor file.
-    variables : sequence of str
-        Signals.
-    label : str or None
-        A signal that is the label where it is known.
-    allow_missing : bool
-        Go on without topics that the recording lacks.
-    grouping : Grouping or None
-        Tells what the run belongs to; without it, it is alone.
-
-    Raises
-    ------
-    RecordingError
-        If the recording cannot be read, or its label is no truth value.
+    Raises RecordingError if the recording cannot be read, or its label is no truth value.
     """
     spec, abstraction = compiled.spec, compiled.abstraction
     slots = [(name, abstraction.signals.index(name)) for name in variables]
@@ -176,19 +129,9 @@ def end_of(
 def learn_label(ends: Sequence[End], growth: Growth, folds: int = 5) -> LearnedLabel:
     """Learn an expression for the label of runs, and how often it is right on runs held out.
 
-    Parameters
-    ----------
-    ends : sequence of End
-        How runs ended; those without a label do not count.
-    growth : Growth
-        The largest tree; its size is chosen by cross-validation, also within each fold.
-    folds : int
-        Parts of the runs, each of which is held out once; runs of a group are in the same part.
-
-    Raises
-    ------
-    RecordingError
-        If there are too few runs of a kind, or in too few groups.
+    The size of the tree is chosen by cross-validation, also within each fold; runs of a group are
+    in the same part. Raises RecordingError if there are too few runs of a kind, or in too few
+    groups.
     """
     # The order in which they were given decides nothing.
     ordered = sorted(ends, key=attrgetter("group", "digest"))

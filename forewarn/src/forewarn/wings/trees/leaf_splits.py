@@ -20,18 +20,9 @@ MOST_EXAMPLES = 20_000
 
 
 class LeafSplitter:
-    """Finds splits of the leaves of a tree.
+    """Finds splits of the leaves of a tree as it is when asked, and tries them on held-out runs.
 
-    Parameters
-    ----------
-    linked : LinkedAbstraction
-        The tree and the trie of the runs, as they are when it is asked.
-    variables : sequence of str
-        Names of the values of a concrete state, without the last one.
-    groups : sequence of hashable
-        What each run belongs to, in the order of the trie.
-    held_out : sequence of Trace
-        Runs that splits are tried on.
+    A group is what a run belongs to, in the order of the trie.
     """
 
     def __init__(

@@ -63,17 +63,7 @@ class Edge(NamedTuple):
 
 
 class Divergence(NamedTuple):
-    """How far a path of the process was seen in one run.
-
-    Attributes
-    ----------
-    step : int
-        Number of states of the path that one run went through in its order.
-    endpoints : tuple of int
-        Where those runs are after them.
-    real : bool
-        Whether that is the whole path.
-    """
+    """How far a path of the process was seen in one run, and where those runs are then."""
 
     step: int
     endpoints: tuple[int, ...]
@@ -83,23 +73,8 @@ class Divergence(NamedTuple):
 class LinkedAbstraction:
     """A tree, the trie of the traces, and the counts of the process that they make.
 
-    Parameters
-    ----------
-    tree : Node
-        The tree to begin with.
-    compile_condition : callable
-        Turns a condition of the tree into a function of a concrete state: true, false, or None
-        where it is unknown.
-    most : int, optional
-        Most steps, 2 or more; the oldest complete runs go when there are more. A run that does not
-        end is cut into pieces of an eighth of it, which go like runs, so that there are `most`
-        steps and one piece for each run under way at most. Each piece begins with the last state
-        of the one before: no step is lost by cutting. By default all stays.
-
-    Attributes
-    ----------
-    forgotten : int
-        Runs, or pieces of them, that are gone.
+    `compile_condition` turns a condition of the tree into a function of a concrete state: true,
+    false, or None where it is unknown.
     """
 
     def __init__(self, tree: Node, compile_condition: Compile, most: int | None = None) -> None:
@@ -161,12 +136,7 @@ class LinkedAbstraction:
     def leaf_of(self, state: Concrete, below: int = 0) -> str | None:
         """Return the leaf of a concrete state; None where a condition on its path is unknown.
 
-        Parameters
-        ----------
-        state : tuple
-            The concrete state.
-        below : int, optional
-            Number of a node that is known to be on its path; the root by default.
+        The node `below` is known to be on its path.
         """
         node = self._nodes[below]
         while isinstance(node, Ways):
@@ -189,17 +159,7 @@ class LinkedAbstraction:
         return None if vertex == NOWHERE else vertex
 
     def step(self, endpoint: int, action: str, state: Concrete) -> int:
-        """Add one step of a run, and return where the run is now.
-
-        Parameters
-        ----------
-        endpoint : int
-            Where the run is; `ROOT` before its first state.
-        action : str
-            What was done there; empty before the first state.
-        state : tuple
-            The concrete state that followed.
-        """
+        """Add one step of a run, from where it is (`ROOT` at first), and return where it is now."""
         if self._longest is not None and self.trie.depth[endpoint] >= self._longest:
             piece = self._enter(ROOT, CONTINUED, self.trie.state[endpoint])
             self._complete.append(endpoint)
@@ -261,13 +221,7 @@ class LinkedAbstraction:
             endpoint = parent
 
     def split(self, leaf: str, condition: str, then: str, otherwise: str) -> None:
-        """Split a leaf by a condition; only its endpoints and their steps change.
-
-        Raises
-        ------
-        CheckingError
-            If there is no such leaf, or a new name is taken.
-        """
+        """Split a leaf by a condition; only its endpoints and their steps change."""
         handle = self.by_leaf.get(leaf)
         if handle is None:
             raise CheckingError(f"no leaf {leaf!r}", accepted=", ".join(self.by_leaf))
@@ -289,15 +243,7 @@ class LinkedAbstraction:
             self._count(edge, self.trie.runs[edge])
 
     def concretise(self, states: Sequence[int], actions: Sequence[str]) -> Divergence:
-        """Look for a run from its start that goes through `states` by `actions`.
-
-        Parameters
-        ----------
-        states : sequence of int
-            Vertices of an abstract path, n of them, from an initial one.
-        actions : sequence of str
-            What is done between them, n - 1.
-        """
+        """Look for a run from its start that goes through `states` by `actions` between them."""
         here = [e for e in self.first() if self._vertex_of[e] == states[0]]
         if not here:
             return Divergence(0, (), False)
@@ -326,13 +272,7 @@ class LinkedAbstraction:
         return found
 
     def check(self) -> None:
-        """Test the invariants I1 to I4, and the counts against the trie.
-
-        Raises
-        ------
-        CheckingError
-            Naming the invariant that does not hold.
-        """
+        """Test the invariants I1 to I4, and the counts against the trie; raises CheckingError."""
         names = leaves(self.tree)
         _hold("I3: one handle for each leaf", sorted(names) == sorted(self.by_leaf))
         _hold("I3: one handle for each vertex", len(self.by_leaf) == len(self.by_vertex))
@@ -367,17 +307,7 @@ def link(
     runs: Sequence[Sequence[tuple[str, Concrete]]],
     compile_condition: Compile,
 ) -> LinkedAbstraction:
-    """Return the linked structure of whole runs.
-
-    Parameters
-    ----------
-    tree : Node
-        The tree.
-    runs : sequence of sequence of (str, tuple)
-        For each run its states, each with the action that led there (empty for the first).
-    compile_condition : callable
-        See `LinkedAbstraction`.
-    """
+    """Return the linked structure of whole runs: states, each with the action that led there."""
     linked = LinkedAbstraction(tree, compile_condition)
     for run in runs:
         endpoint = ROOT

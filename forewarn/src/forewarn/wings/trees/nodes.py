@@ -33,15 +33,7 @@ class Leaf(NamedTuple):
 
 
 class Split(NamedTuple):
-    """A condition, and where to go on if it is true or false.
-
-    Attributes
-    ----------
-    condition : str
-        An expression over signals.
-    then, otherwise : Node
-        The way on where it holds, and where it does not.
-    """
+    """A condition over signals, and where to go on if it is true or false."""
 
     condition: str
     then: Node
@@ -79,13 +71,7 @@ def dump_tree(node: Node) -> Any:
 
 
 def parse_tree(value: Any, key: str = "tree") -> Node:
-    """Return the tree that `dump_tree` or a person wrote.
-
-    Raises
-    ------
-    ConfigError
-        With the key path of what is wrong.
-    """
+    """Return the tree that `dump_tree` or a person wrote; raises ConfigError with the key path."""
     names: dict[str, str] = {}
     tree = _parse(value, key, names, 0)
     if len(names) > MAX_LEAVES:

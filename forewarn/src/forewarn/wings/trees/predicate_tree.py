@@ -18,17 +18,7 @@ SHOWN_CLASSES = 4
 
 
 class LeafNote(NamedTuple):
-    """What stands behind a leaf.
-
-    Attributes
-    ----------
-    number : int
-        Moments that ended there.
-    classes : tuple of (str, int)
-        How many of them were of each class, the most frequent first; empty without classes.
-    remark : str
-        Another remark about it.
-    """
+    """How many moments ended in a leaf, of which classes (most frequent first), and a remark."""
 
     number: int
     classes: tuple[tuple[str, int], ...] = ()
@@ -36,15 +26,7 @@ class LeafNote(NamedTuple):
 
 
 def tree_list(tree: Node, notes: Mapping[str, LeafNote]) -> str:
-    """Return the tree as HTML; of a large one the rarest parts are folded.
-
-    Parameters
-    ----------
-    tree : Node
-        The tree.
-    notes : mapping of str to LeafNote
-        What stands behind its leaves; others are listed without a number.
-    """
+    """Return the tree as HTML; of a large one the rarest parts are folded."""
     numbers: dict[int, int] = {}
     _count(tree, notes, numbers)
     colours = _colours(notes)

@@ -40,15 +40,7 @@ The last value is true where the goal holds, and None where a terminal label has
 
 @dataclass(frozen=True)
 class RefinementQuery:
-    """An upper bound: the probability to reach the goal, over all ways to choose.
-
-    Attributes
-    ----------
-    maximise : bool
-        Whether the greatest or the least probability is bounded.
-    bound : float
-        The bound.
-    """
+    """An upper bound of the greatest or least probability to reach the goal, over all choices."""
 
     maximise: bool
     bound: float
@@ -56,17 +48,7 @@ class RefinementQuery:
 
 @dataclass(frozen=True)
 class Limits:
-    """When refinement ends.
-
-    Attributes
-    ----------
-    rounds : int
-        Most splits.
-    leaves : int
-        Most leaves of the tree.
-    growth : Growth
-        What splits are tried.
-    """
+    """When refinement ends: after so many splits or leaves; and what splits are tried."""
 
     rounds: int = 20
     leaves: int = 128
@@ -76,14 +58,8 @@ class Limits:
 class GoalEstimate(NamedTuple):
     """The probability to reach the goal from where runs begin, and its bounds.
 
-    Attributes
-    ----------
-    estimate, lower, upper : float
-        Mean over the runs' first states. The bounds are not sound: the traces grew the tree.
-    leaves : int
-        Leaves of the tree.
-    loss : float
-        Mean logarithmic loss of the next action on held-out runs, in bits.
+    They are means over the runs' first states, and not sound: the traces grew the tree. `loss` is
+    the mean logarithmic loss of the next action on held-out runs, in bits.
     """
 
     estimate: float
@@ -94,22 +70,10 @@ class GoalEstimate(NamedTuple):
 
 
 class Round(NamedTuple):
-    """One split.
+    """One split: its gain in bits on what diverges, and the answers before and after it.
 
-    Attributes
-    ----------
-    leaf, condition : str
-        What was split by what.
-    gain : float
-        Information gain on what diverges, in bits.
-    lost : float
-        Part of the probability that the leaf promises and the runs do not show.
-    path : tuple of str
-        Leaves and actions, in turn, of the most probable path to the goal through the leaf.
-    probability : float
-        That of the path.
-    before, after : GoalEstimate
-        What the split did.
+    `lost` is the part of the probability that the leaf promises and the runs do not show; `path`
+    has leaves and actions, in turn, of the most probable path to the goal through the leaf.
     """
 
     leaf: str
@@ -123,19 +87,10 @@ class Round(NamedTuple):
 
 
 class Way(NamedTuple):
-    """A probable path to the goal, and what the runs say of it.
+    """A probable path to the goal, leaves and actions in turn, and how many runs took it.
 
-    Attributes
-    ----------
-    path : tuple of str
-        Leaves and actions in turn.
-    probability : float
-        Of the path, in the process.
-    runs : int
-        Runs that took it; 0 if none did.
-    seen : int
-        Leaves of the path, from its beginning, that one run went through in this order: all of
-        them, or the path is not borne out from the next one on.
+    One run went through its first `seen` leaves in this order: all of them, or the path is not
+    borne out from the next one on.
     """
 
     path: tuple[str, ...]
@@ -145,17 +100,7 @@ class Way(NamedTuple):
 
 
 class LeafValue(NamedTuple):
-    """What the process says of one leaf.
-
-    Attributes
-    ----------
-    starts : int
-        Runs that began there.
-    value : float
-        Probability to reach the goal from there.
-    action : str
-        What the policy does that attains it; empty where nothing was seen done.
-    """
+    """What the process says of a leaf: runs that start there, probability of the goal, what to do."""
 
     starts: Count
     value: float
@@ -165,31 +110,11 @@ class LeafValue(NamedTuple):
 class Refined(NamedTuple):
     """How refinement ended.
 
-    Attributes
-    ----------
-    ending : str
-        ``holds``: the bound holds. ``real``: runs themselves break it. ``no split``: no split
-        tells the doubtful paths from the runs and predicts held-out ones better. ``budget``.
-    tree : Node
-        The tree, without the goal.
-    rounds : tuple of Round
-        What was split.
-    answer : GoalEstimate
-        At the end.
-    real : float
-        Probability with which the policy reaches the goal in the trie. Where it chooses what no
-        run did, the goal is not reached. It may lie above the answer, because a leaf has the mean
-        of moments that differ.
-    paths : tuple of Way
-        The most probable paths to the goal.
-    critical : CriticalPart or None
-        A smallest set of states that breaks the bound, where it is broken.
-    rejected : tuple of (str, str)
-        Leaves and conditions that predict held-out runs no better.
-    flows : tuple of Flow
-        The process at the end, without what follows the goal.
-    leaves : dict of str to LeafValue
-        All its leaves, the goal included, and where runs end.
+    `tree` is without the goal. `real` is the probability with which the policy reaches the goal in
+    the trie: where it chooses what no run did, the goal is not reached. It may lie above the
+    answer, because a leaf has the mean of moments that differ. `critical` is a smallest set of
+    states that breaks the bound. `rejected` are leaves and conditions that predict held-out runs no
+    better. `flows` are the process at the end, without what follows the goal.
     """
 
     ending: Ending

@@ -53,21 +53,10 @@ RefinementProgress = Callable[[int, GoalEstimate], object]
 
 
 class Refiner:
-    """Refines one tree on one set of runs.
+    """Refines one tree on the runs that the process is made of; splits are tried on others.
 
-    Parameters
-    ----------
-    tree : Node
-        The tree to begin with.
-    variables : sequence of str
-        Names of the values of a concrete state, without the last one, which tells of the goal.
-    runs, held_out : sequence of Trace
-        Runs that the process is made of, and runs that splits are tried on.
-    compile_condition : callable
-        See `LinkedAbstraction`.
-    groups : sequence of hashable, optional
-        What each of `runs` belongs to: of a value, word or member that one group alone has, nothing
-        is asked. By default each run is a group.
+    `groups` is what each of `runs` belongs to, by default each its own: of a value, word or member
+    that one group alone has, nothing is asked.
     """
 
     def __init__(
@@ -182,15 +171,10 @@ class Refiner:
         )
 
     def _evidence(self, made: _Made) -> tuple[float, dict[str, float]]:
-        """Play the policy in the trie.
+        """Play the policy in the trie; return the probability to arrive, and what leaves lost.
 
-        Returns
-        -------
-        real : float
-            Probability to arrive at the goal.
-        lost : dict of str to float
-            For each leaf what it promises above what follows; all together, and `real`, are what
-            the process promises.
+        That is what it promises above what follows; all together, and the first, are what the
+        process promises.
         """
         linked, trie = self._linked, self._linked.trie
         place = {vertex: i for i, vertex in enumerate(made.states)}

@@ -72,13 +72,7 @@ def save_refinement(found: Refinement, path: Path) -> None:
 
 
 def load_refinement(path: Path) -> Refinement:
-    """Read a refinement.
-
-    Raises
-    ------
-    ModelError
-        If the file cannot be read or is no refinement; with file, key and value.
-    """
+    """Read a refinement; raises ModelError with file, key and value."""
     try:
         content = read_json(path)
     except ModelError as error:

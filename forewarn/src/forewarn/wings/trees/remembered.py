@@ -24,17 +24,10 @@ class _Moment(NamedTuple):
 
 
 class RememberedRuns:
-    """The source signals of the newest moments, as runs in a trie.
+    """The source signals of the newest moments, `most` of them, from which runs are written.
 
-    `observe` only puts a moment into a queue, because the ticks have no time; all else is
-    done by `write`, which one other thread may call at a time.
-
-    Parameters
-    ----------
-    abstraction : Abstraction
-        What the moments are of.
-    most : int
-        Moments that stay, about.
+    `observe` only puts a moment into a queue, because the ticks have no time; `write` does all
+    else, and one other thread may call it at a time.
     """
 
     def __init__(self, abstraction: Abstraction, most: int) -> None:
@@ -45,27 +38,14 @@ class RememberedRuns:
         self._here, self._last = ROOT, _Moment(-1, (), True)
 
     def observe(self, tick: int, values: Sequence[Any], *, ended: bool) -> None:
-        """Take in a moment.
+        """Take in a moment, its signals with the sources first.
 
-        Parameters
-        ----------
-        tick : int
-            Its number; a run goes on as long as numbers follow each other.
-        values : sequence
-            The signals, sources first.
-        ended : bool
-            A terminal label holds: what comes after it is another run.
+        A run goes on as long as ticks follow each other, and until a terminal label has `ended` it.
         """
         self._queue.append(_Moment(tick, values, ended))
 
     def write(self, folder: Path) -> int:
-        """Write each run as a trace of its own; return how many moments they have.
-
-        Raises
-        ------
-        InputError
-            If one cannot be written.
-        """
+        """Write each run as a trace of its own; return how many moments they have."""
         self._take_in()
         moments = 0
         for number, run in enumerate(self._linked.trie.words()):

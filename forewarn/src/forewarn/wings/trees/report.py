@@ -42,17 +42,7 @@ WAYS = (
 
 
 def tree_page(grown: Grown, sizes: Sequence[Size], kind: str, subtitle: str) -> str:
-    """Return the page about a tree that was learned.
-
-    Parameters
-    ----------
-    grown : Grown
-        The tree; the names of its classes as people read them.
-    sizes : sequence of Size
-        Held-out losses; empty where the size was given.
-    kind : str
-        What the classes are.
-    """
+    """Return the page about a tree that was learned; its classes are those of `kind`."""
     notes = {
         leaf: LeafNote(sum(kinds.values()), tuple((str(k), n) for k, n in kinds.items()))
         for leaf, kinds in grown.counts.items()

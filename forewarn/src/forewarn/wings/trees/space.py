@@ -20,18 +20,9 @@ WIDEST = 48
 
 
 class TreeObservation(NamedTuple):
-    """What one moment says about the leaf and the declared predicates.
+    """What one moment says about the leaf and the declared predicates (`Observed`).
 
-    Attributes
-    ----------
-    state : int or None
-        State code if it is fully known.
-    atoms : Observation
-        What is known of predicates and terminal labels.
-    leaves : int
-        Bit i tells that the leaf may be number i.
-    ended, active, intervened : bool or None
-        See `Observed`.
+    `state` is the code if all is known; bit i of `leaves` tells that the leaf may be number i.
     """
 
     state: int | None
@@ -44,18 +35,11 @@ class TreeObservation(NamedTuple):
 
 @dataclass(frozen=True)
 class TreeSpace(StateSpace):
-    """Leaves of a tree, each with the values of the declared predicates.
+    """Leaves of a tree, each with the values of the declared predicates, which formulas may name.
 
-    The code of a state is ``leaf << w | mask``: the number of the leaf from left to right, over
-    the w declared predicates in file order. Two leaves never hold together, but one leaf may be
-    with any values of the predicates that do not contradict its path.
-
-    Attributes
-    ----------
-    declared : Vocabulary
-        Declared predicates and terminal labels: what formulas may name.
-    tree : Node
-        The tree.
+    The code of a state is ``leaf << w | mask``: the number of the leaf from left to right, over the
+    w declared predicates in file order. Two leaves never hold together, but one leaf may be with
+    any values of the predicates that do not contradict its path.
     """
 
     kind: ClassVar[str] = TREE

@@ -32,13 +32,7 @@ Commented = Mapping[str, Comments]
 
 
 def comments_of(text: str) -> dict[str, Comments]:
-    """Return the comments in the section `states` of a monitor file, without those that we wrote.
-
-    Parameters
-    ----------
-    text : str
-        The file; YAML that has been read before.
-    """
+    """Return the comments in the section `states` of a monitor file, without our own."""
     found: dict[str, Comments] = {}
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     assert isinstance(root, yaml.MappingNode)
@@ -80,23 +74,10 @@ def section_text(
     comments: Commented,
     notes: Mapping[str, str] | None,
 ) -> str:
-    """Return the section `states`.
+    """Return the section `states`, with what people wrote beside it as it was (`comments`).
 
-    Parameters
-    ----------
-    tree : Node
-        The tree.
-    variables : sequence of str, or mapping
-        The variables, or the role of each.
-    remark : str
-        Where the tree is from.
-    marks : sequence of str
-        Those of the recordings that it was learned from.
-    comments : mapping of str to Comments
-        What people wrote beside the section as it was.
-    notes : mapping of str to str, or None
-        What stands behind each leaf of a new tree. None: the tree is the one that stood there, with
-        leaves that are split, and the comments on its parts stay there.
+    `notes` stand behind the leaves of a new tree. None: the tree is the one that stood there, with
+    leaves that are split, and the comments on its parts stay there.
     """
     if notes is not None:
         kept = {key: one for key, one in comments.items() if not key.startswith(f"{SECTION}.tree")}

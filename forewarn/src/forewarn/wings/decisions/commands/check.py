@@ -102,14 +102,9 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class CheckedQuery:
-    """The answer to one query.
+    """The answer to one query; in `fine` states, shape (n,), nothing is found fault with.
 
-    Attributes
-    ----------
-    fine : ndarray of bool, shape (n,)
-        States in which nothing is found fault with.
-    limit : str
-        What the values were compared with, empty without.
+    `limit` is what the values were compared with, empty without.
     """
 
     result: QueryResult

@@ -71,14 +71,10 @@ def ask_for(
     output: Output,
     made_of: Callable[[str], Mapping[str, Any]] = lambda _: {},
 ) -> int:
-    """Write prompts, or ask and write answers, or both; return the exit code.
+    """Write prompts, or ask about `what` and write answers, or both; return the exit code.
 
-    Parameters
-    ----------
-    what : str
-        What is asked about, in the plural.
-    made_of : callable
-        Gives further fields of a line from the text of its answer; ``error`` if it is of no use.
+    `made_of` gives further fields of a line from the text of its answer; ``error`` if it is of no
+    use.
     """
     if options.prompts is not None:
         write_output(options.prompts, "".join(_line(chat) for chat in chats))

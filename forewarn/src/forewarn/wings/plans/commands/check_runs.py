@@ -72,18 +72,10 @@ class Options:
 
 @dataclass(frozen=True)
 class Found:
-    """What a formula says of one tree.
+    """What a formula says of one tree, and of the executions taken alone (`share`).
 
-    Attributes
-    ----------
-    share : Share
-        Executions of which it holds, each taken alone.
-    branch : tuple of str
-        The branch that breaks it and most executions took: position, time and state of each change.
-    at : str
-        When it breaks, where the formula says that one moment does.
-    broken : int
-        The element of `branch` in which that is.
+    `branch` breaks it, and most executions took it: time and state of each change. `at` is when it
+    breaks, in its element `broken`, where the formula says that one moment does.
     """
 
     group: str

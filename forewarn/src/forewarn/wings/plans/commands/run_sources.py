@@ -30,15 +30,7 @@ from forewarn.wings.plans.summary import Fields
 
 
 class Execution(NamedTuple):
-    """The states of one execution, moment by moment.
-
-    Attributes
-    ----------
-    fields : mapping or None
-        What a plan says of itself.
-    cut : bool
-        What came after the states is not known.
-    """
+    """The states of one execution, moment by moment; after a `cut` more came that is not known."""
 
     name: str
     states: list[int]

@@ -44,20 +44,10 @@ class Verdict(Enum):
 
 
 class Difference(NamedTuple):
-    """The outcome of a comparison.
+    """The outcome of a comparison: a trace on which only the ``first`` or ``second`` one `holds`.
 
-    Attributes
-    ----------
-    trace : Trace or None
-        A trace on which exactly one of the two formulas holds.
-    holds : str
-        Which one: ``first`` or ``second``.
-    shortest : bool
-        Whether no shorter trace shows the difference.
-    reason : str
-        Why the comparison is undecided.
-    rate : float or None
-        Steps in a second on the trace, where a formula has bounds in seconds.
+    `shortest` tells whether no shorter trace shows the difference, `reason` why the comparison is
+    undecided, `rate` the steps in a second on the trace, where a formula has bounds in seconds.
     """
 
     verdict: Verdict
@@ -81,20 +71,12 @@ def compare(
 ) -> Difference:
     """Compare two formulas on all infinite traces, or on all finite ones of at least one step.
 
-    Parameters
-    ----------
-    effort : int
-        Budget in elementary steps. The default is some seconds of one processor.
-    rate : float, optional
-        Steps in a second: what a bound in seconds is. Without it, formulas with such bounds are
-        equivalent if they are at every rate: if they are whatever the operators with these bounds
-        say, the same ones the same. They are not if they differ at the lowest rate at which all
-        bounds are whole steps, or at two or three times that. What is between stays undecided.
-
-    Raises
-    ------
-    FormulaError
-        A bound is no whole number of steps, or no step lies in a window.
+    `effort` is the budget in elementary steps; the default is some seconds of one processor. `rate`
+    makes steps of bounds in seconds. Without it, formulas with such bounds are equivalent if they
+    are whatever the operators with these bounds say, the same ones the same. They are not if they
+    differ at the lowest rate at which all bounds are whole steps, or at two or three times that.
+    What is between stays undecided. Raises FormulaError for a bound that is no whole number of
+    steps.
     """
     coarsest = coarsest_rate((first, second))
     if coarsest is None or rate is not None:

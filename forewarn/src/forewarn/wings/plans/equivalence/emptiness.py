@@ -14,14 +14,9 @@ _Step = tuple[State, Edge]
 
 
 def satisfying_trace(arena: LtlArena, root: int, effort: int) -> tuple[Trace | None, int]:
-    """Return a trace that satisfies a formula, or None if there is none; and what effort is left.
+    """Return a trace that satisfies a formula, or None; and what effort is left, or raise TooLarge.
 
     A finite trace is a shortest one.
-
-    Raises
-    ------
-    TooLarge
-        The effort does not suffice.
     """
     tableau = Tableau(arena, effort)
     root, demands = without_past(arena, root)

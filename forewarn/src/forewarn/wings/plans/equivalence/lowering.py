@@ -55,20 +55,11 @@ class Timed(NamedTuple):
 
 
 def lower(arena: LtlArena, formula: Formula, clock: Clock | None = None) -> int:
-    """Return the node of `formula`.
+    """Return the node of `formula`; `clock` makes steps of bounds in seconds.
 
-    Parameters
-    ----------
-    clock : Clock, optional
-        What makes steps of bounds in seconds. Without it each operator that has such bounds becomes
-        an atom of its own, the same for the same operator, bounds and operands.
-
-    Raises
-    ------
-    TooLarge
-        The formula has more parts, or longer windows, than the limits allow.
-    FormulaError
-        A bound is no whole number of steps, or a window has no step.
+    Without a clock each operator that has such bounds becomes an atom of its own, the same for the
+    same operator, bounds and operands. Raises TooLarge for too many parts or too long windows,
+    FormulaError for a bound that is no whole number of steps.
     """
     lowering = _Lowering(arena, clock)
     done: dict[_Signed, int] = {}

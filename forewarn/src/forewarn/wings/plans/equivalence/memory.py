@@ -33,13 +33,7 @@ class Remembered:
 
 
 def without_past(arena: LtlArena, root: int) -> tuple[int, list[int]]:
-    """Return a formula that looks ahead only, and what holds of the atoms that it has in addition.
-
-    Raises
-    ------
-    TooLarge
-        The formulas have too many parts.
-    """
+    """Return a formula that looks ahead only, and what holds of the atoms that are new in it."""
     order = parts(arena, root)
     if not any(arena.nodes[number].kind in BACK for number in order):
         return root, []

@@ -44,13 +44,7 @@ class LtlNode(NamedTuple):
 
 
 class LtlArena:
-    """Holds the nodes of formulas that are compared with each other.
-
-    Parameters
-    ----------
-    finite : bool
-        Whether traces end.
-    """
+    """Holds the nodes of formulas that are compared with each other; `finite` traces end."""
 
     def __init__(self, *, finite: bool) -> None:
         self.finite = finite

@@ -37,16 +37,9 @@ State = frozenset[int]
 class Edge(NamedTuple):
     """One way to satisfy a state at this step.
 
-    Attributes
-    ----------
-    true, false : int
-        Masks of the atoms that must hold, and must not.
-    owed : frozenset of int
-        What must hold from the next step on.
-    postponed : frozenset of int
-        The endless untils that are not met at this step.
-    may_end : bool
-        Whether a finite trace may end after this step.
+    `true` and `false` are masks of the atoms that must hold, and must not; `owed` is what must hold
+    from the next step on; `postponed` are the endless untils that are not met at this step;
+    `may_end` tells whether a finite trace may end after it.
     """
 
     true: int
@@ -69,13 +62,7 @@ class Tableau:
         self._edges: dict[State, list[Edge]] = {}
 
     def edges(self, state: State) -> list[Edge]:
-        """Return the edges that leave a state.
-
-        Raises
-        ------
-        TooLarge
-            The budget is spent.
-        """
+        """Return the edges that leave a state; raises TooLarge."""
         found = self._edges.get(state)
         if found is None:
             found = [_NOTHING]

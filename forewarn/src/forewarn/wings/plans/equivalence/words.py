@@ -40,15 +40,7 @@ MOST_VALUES = 1 << 30
 
 
 class Trace(NamedTuple):
-    """A trace: the atoms that hold at each position.
-
-    Attributes
-    ----------
-    letters : tuple of frozenset of str
-        What holds at each position.
-    loop : int or None
-        The position that follows the last one; None where the trace ends.
-    """
+    """The atoms that hold at each position; `loop` follows the last one, None if the trace ends."""
 
     letters: tuple[frozenset[str], ...]
     loop: int | None
@@ -80,12 +72,7 @@ def first_difference(arena: LtlArena, first: int, second: int, length: int) -> F
     """Return a trace of exactly `length` positions on which two formulas differ, if there is one.
 
     Also whether the first formula holds on it. The number of atoms times the length should stay
-    below 21.
-
-    Raises
-    ------
-    TooLarge
-        The values take more than `MOST_VALUES`.
+    below 21. Raises TooLarge if the values take more than `MOST_VALUES`.
     """
     used = sorted(atoms_in(arena, first, second))
     count = len(used) * length

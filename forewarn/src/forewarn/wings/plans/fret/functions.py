@@ -48,10 +48,7 @@ _TRUE = Constant(True)
 class Functions:
     """Takes functions out of texts, and puts the names of atoms in their places.
 
-    Parameters
-    ----------
-    read : callable
-        Reads a condition in which no function is left.
+    `read` reads a condition in which no function is left.
     """
 
     def __init__(self, read: Callable[[str], Formula]) -> None:
@@ -60,13 +57,7 @@ class Functions:
         self._depth = 0
 
     def taken_out(self, text: str) -> str:
-        """Return a text with a quoted atom for each function in it.
-
-        Raises
-        ------
-        FormulaError
-            A function looks ahead, is about numbers, or has other operands than it should.
-        """
+        """Return a text with a quoted atom for each function in it; raises FormulaError."""
         parts, at = [], 0
         while (call := _CALL.search(text, at)) is not None:
             parts.append(text[at : call.start()])
@@ -142,13 +133,7 @@ def _operands(text: str, at: int, word: str) -> tuple[list[str], int]:
 
 
 def meaning(function: FretFunction, operands: tuple[Formula, ...], inside: Formula) -> Formula:
-    """Return what a function says at a moment of a scope.
-
-    Parameters
-    ----------
-    inside : Formula
-        Holds at the moments of the scope.
-    """
+    """Return what a function says at a moment of a scope, at whose moments `inside` holds."""
     word, first, last = function.word, function.first, function.last
     whole = inside == _TRUE
     if word == "FTP":

@@ -40,15 +40,7 @@ _OPPOSITE = {
 
 @dataclass(frozen=True)
 class Translation:
-    """A requirement as a property.
-
-    Attributes
-    ----------
-    formula : Formula or None
-        The property; None where no finite run can violate the requirement.
-    reason : str
-        What is not monitored, and why; empty where all is.
-    """
+    """A requirement as a property, None if no finite run can violate it, and what is left out."""
 
     formula: Formula | None
     reason: str = ""

@@ -21,16 +21,8 @@ TIMINGS = (
 class FretFunction:
     """A use of one of FRET's functions of several moments.
 
-    Attributes
-    ----------
-    text : str
-        As written, without spaces that have no meaning; the atom that stands for it.
-    word : str
-        ``preBool``, ``persisted``, ``occurred``, ``prevOcc`` or ``FTP``.
-    first, last : int
-        Moments back from which, and up to which, ``persisted`` and ``occurred`` look.
-    operands : tuple of Formula
-        Its conditions; they may name functions that stand before this one.
+    `text` is the atom that stands for it. ``persisted`` and ``occurred`` look from `first` to
+    `last` moments back. The operands may name functions that stand before this one.
     """
 
     text: str
@@ -44,29 +36,10 @@ class FretFunction:
 class FretRequirement:
     """A requirement, field by field.
 
-    Attributes
-    ----------
-    scope : str
-        One of `SCOPES`; ``null`` is the whole run.
-    mode : Formula or None
-        What says when the scope is; None for ``null``.
-    condition : str
-        ``null``: what is required begins with the scope; ``regular`` (when, upon, if): each time
-        the trigger becomes true in the scope; ``holding`` (whenever): each moment at which it is.
-    trigger : Formula or None
-        The condition's formula.
-    component : str
-        Who is to do it; it has no part in the meaning.
-    timing : str
-        One of `TIMINGS`.
-    duration : Bound or None
-        Of ``for``, ``within`` and ``after``.
-    stop : Formula or None
-        Of ``until`` and ``before``.
-    response : Formula
-        What has to hold.
-    functions : tuple of FretFunction
-        Functions of several moments that the formulas name, inner ones first.
+    A `mode` says when the scope is. The condition is ``null``: what is required begins with the
+    scope; ``regular`` (when, upon, if): each time the trigger becomes true in the scope; or
+    ``holding`` (whenever): each moment at which it is true. `component` has no part in the meaning.
+    Of `functions` the inner ones come first.
     """
 
     scope: str

@@ -61,10 +61,7 @@ _TIMINGS = (
 def read_requirement(text: str) -> FretRequirement:
     """Read a sentence, such as ``while autonomous, when red the car shall satisfy stopped``.
 
-    Raises
-    ------
-    FormulaError
-        A field is missing, or is not understood; the message names it.
+    Raises FormulaError, which names the field that is missing or not understood.
     """
     if len(text) > LONGEST:
         raise FormulaError(f"{len(text)} characters", accepted=f"at most {LONGEST}")

@@ -24,12 +24,9 @@ _WRAPPERS = (("`", "`"), ("$$", "$$"), ("$", "$"), ("**", "**"), ("*", "*"))
 def unwrapped(text: str) -> str:
     r"""Return the formula of a translator's answer without what stands around it.
 
-    Taken off are code fences, a label (``LTL:``, ``FORMULA:``, ``PATTERN:``, ``FINAL:``,
-    ``ANSWER:``, ``OUTPUT:``; what stands behind the last one counts, to the end of its line),
-    bullets and numbers of a list, backquotes, dollars and asterisks around it, the word
-    ``FINISH`` with what follows (nl2spec) and a full stop. nl2ltl's two lines, ``PATTERN:
-    Response`` and ``SYMBOLS: a, b``, become ``(Response a b)``. The result is empty where an answer
-    holds no formula.
+    Of several labels (``LTL:``) what stands behind the last one counts, to the end of its line.
+    nl2ltl's two lines, ``PATTERN: Response`` and ``SYMBOLS: a, b``, become ``(Response a b)``, and
+    nl2spec's ``FINISH`` ends a formula. Empty where an answer holds none.
     """
     fences: list[str] = _FENCE.findall(text)
     if fences:

@@ -39,16 +39,7 @@ class TooLargeError(FormulaError):
 
 
 class Reading(NamedTuple):
-    """A formula as read.
-
-    Attributes
-    ----------
-    notation : str
-        ``spot``, ``words``, ``rtamt``, ``prism``, ``prefix``, ``declare``, or ``mixed``: the words
-        of several, grouped as Spot does.
-    otherwise : tuple of str
-        Notations that could have written the same text and would group it otherwise.
-    """
+    """A formula as read, its notation, and other notations that would group it otherwise."""
 
     formula: Formula
     notation: str
@@ -59,22 +50,10 @@ def read_formula(text: str, known: Collection[str] = (), notation: str | None = 
     """Read a formula in whatever notation it is written.
 
     Bounds without a unit are steps. ``X`` is the strong next: on a finite trace, there must be a
-    next step. ``a R b`` becomes ``b unless (b and a)``, ``a M b`` the same with `until`.
-
-    Parameters
-    ----------
-    known : collection of str
-        Names that are atoms, whatever else they could be: ``Fork``, ``X1``, ``i``. With them,
-        ``Xready`` is read as ``X ready`` if only ``ready`` is known.
-    notation : str, optional
-        The notation to take, one of `NOTATIONS`; without it, words and symbols decide.
-
-    Raises
-    ------
-    TooLargeError
-        The text is longer than `MAX_LENGTH`, or nested more than `MAX_NESTING` deep.
-    FormulaError
-        No notation reads the text; with the position of what was not expected.
+    next step. ``a R b`` becomes ``b unless (b and a)``, ``a M b`` the same with `until`. Names that
+    are `known` are atoms whatever else they could be: ``Fork``, ``X1``, ``i``; with them,
+    ``Xready`` is read as ``X ready`` if only ``ready`` is known. Raises TooLargeError, or
+    FormulaError with the position of what was not expected.
     """
     if len(text) > MAX_LENGTH:
         raise TooLargeError(f"{len(text)} characters", accepted=f"at most {MAX_LENGTH}")

@@ -49,17 +49,9 @@ class Token(NamedTuple):
 
 
 def cut(source: str, known: Collection[str] = ()) -> list[Token]:
-    """Cut `source` into tokens, the last of kind ``end``.
+    """Cut `source` into tokens, the last of kind ``end``; names that are `known` are atoms.
 
-    Parameters
-    ----------
-    known : collection of str
-        Names that are atoms whatever else they could be.
-
-    Raises
-    ------
-    FormulaError
-        With the position of what no notation writes.
+    Raises FormulaError with the position of what no notation writes.
     """
     tokens: list[Token] = []
     position, end = 0, len(source.rstrip())
