@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forewarn.errors import InputError
-from forewarn.wings.plans.actions import HOUSEHOLD
+from forewarn.wings.plans.actions import household
 from forewarn.wings.plans.judge import judge
 from forewarn.wings.plans.language import parse_rule
 from forewarn.wings.plans.readers import plans_in, read_plans, read_records
@@ -122,7 +122,7 @@ def against_the_simulator(files: Sequence[Path], conditions: dict[str, str]) -> 
             (plan,) = plans_in(json.dumps(record), file.name)
         except PlanError as error:
             raise error.located(file=file) from None
-        rules = Rules((NamedRule(own, parse_rule(rule_of(own))),), HOUSEHOLD)
+        rules = Rules((NamedRule(own, parse_rule(rule_of(own))),), household())
         (finding,) = judge(plan, rules).findings
         broken = finding.outcome == "violated"
         table["reached" if reached else "not reached", broken] += 1
@@ -147,7 +147,7 @@ def study(logs: Path, safeagentbench: Path) -> dict[str, Any]:
     """Judge every uncontrolled run by all rules, and by those of other tasks only."""
     conditions, files = tasks(safeagentbench), files_of(logs)
     named = {c: NamedRule(c, parse_rule(rule_of(c))) for c in sorted(set(conditions.values()))}
-    everything = Rules(tuple(named.values()), HOUSEHOLD)
+    everything = Rules(tuple(named.values()), household())
     found: dict[str, Any] = {"rules": len(named), "tasks_with_a_final_state": len(conditions)}
     for kind, paths in (("unsafe", files.unsafe), ("safe", files.safe)):
         counts: Counter[str] = Counter()

@@ -126,5 +126,5 @@ def test_storm_that_is_not_installed_is_an_error_that_says_what_to_do(
     response: Response, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "stormpy", None)
-    with pytest.raises(CheckingError, match="pip install stormpy"):
+    with pytest.raises(CheckingError, match="pip install 'stormpy<2'"):
         storm.risk_table(given_chain(np.eye(2)), response(1), np.array([0, 1]), 3)

@@ -140,8 +140,6 @@ def test_moments_that_are_kept_to_grow_a_tree(compiled: CompiledSpec, tmp_path: 
         runs = RememberedRuns(compiled.abstraction, spec.remember)
         for i in range(2 * spec.remember):
             runs.observe(i, (i + 0.1, i + 0.2, i + 0.3), ended=False)
-            if i % spec.remember == 0:
-                runs._take_in()
         return runs
 
     most = allowed(compiled, "regrowing")

@@ -211,7 +211,7 @@ def test_without_storm_the_message_says_how_to_get_it(
     result = forewarn("check", corridor_model, 'P=? [F "contact"]')
     assert result.code == 2
     assert "Storm, which is not there" in result.err
-    assert "pip install stormpy" in result.err
+    assert "pip install 'stormpy<2'" in result.err
 
 
 def test_a_model_of_another_monitor_file(

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.errors import FormulaError
-from forewarn.wings.plans.actions import HOUSEHOLD
+from forewarn.wings.plans.actions import household
 from forewarn.wings.plans.judge import Finding, judge
 from forewarn.wings.plans.language import parse_rule
 from forewarn.wings.plans.rules import NamedRule, Rules
@@ -31,7 +31,7 @@ def plan(*steps: str, facts: tuple[tuple[str, ...], ...] = (), **types: str) -> 
 
 
 def finding(one: Plan, text: str, **options: object) -> Finding:
-    rules = Rules((NamedRule("rule", parse_rule(text)),), **{"actions": HOUSEHOLD, **options})  # type: ignore[arg-type]
+    rules = Rules((NamedRule("rule", parse_rule(text)),), **{"actions": household(), **options})  # type: ignore[arg-type]
     return judge(one, rules).findings[0]
 
 

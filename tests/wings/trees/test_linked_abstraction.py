@@ -1,4 +1,4 @@
-"""Tree, trie and process stay linked, whatever is added, split or forgotten."""
+"""Tree, trie and process stay linked, whatever is added or split."""
 
 from collections import Counter
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from forewarn.errors import CheckingError
 from forewarn.models.trie import ROOT
 from forewarn.wings.trees.concrete import concrete
-from forewarn.wings.trees.linked_abstraction import CONTINUED, PIECES, LinkedAbstraction, link
+from forewarn.wings.trees.linked_abstraction import LinkedAbstraction, link
 from forewarn.wings.trees.nodes import Leaf, Split, leaves
 
 X_HIGH = Split("x > 2", Leaf("high"), Leaf("low"))
@@ -68,7 +68,6 @@ def test_every_update_and_every_split_keeps_the_invariants(runs, splits):
         for step, (action, state) in enumerate(run):
             endpoint = linked.step(endpoint, action if step else "", state)
             linked.check()
-        linked.end(endpoint)
     _split_some(linked, splits)
     assert _named(linked) == _counted(linked, runs)
 
@@ -82,51 +81,6 @@ def test_splitting_before_or_after_the_runs_gives_one_process(runs, splits):
     fresh = link(before.tree, runs, _compile)
     assert before.tree == after.tree
     assert _named(fresh) == _named(after)
-
-
-def _pieces(run, longest):
-    """A run in parts of so many states, each of which begins with the last state of the other."""
-    found = [[("", run[0][1])]]
-    for step in run[1:]:
-        if len(found[-1]) == longest:
-            found.append([(CONTINUED, found[-1][-1][1])])
-        found[-1].append(step)
-    return found
-
-
-@given(st.lists(_run, min_size=1, max_size=12), st.integers(2, 30), st.lists(_split, max_size=3))
-def test_what_is_forgotten_leaves_no_trace(runs, most, splits):
-    linked = LinkedAbstraction(X_HIGH, _compile, most)
-    for run in runs:
-        endpoint = ROOT
-        for step, (action, state) in enumerate(run):
-            endpoint = linked.step(endpoint, action if step else "", state)
-            assert len(linked.trie) <= most
-        linked.end(endpoint)
-        linked.check()
-    _split_some(linked, splits)
-    pieces = [piece for run in runs for piece in _pieces(run, max(most // PIECES, 2))]
-    assert _named(linked) == _counted(linked, pieces[linked.forgotten :])
-    began = [linked.leaf_of(piece[0][1]) for piece in pieces[linked.forgotten :] if not piece[0][0]]
-    assert sum(linked.initial().values()) == sum(leaf is not None for leaf in began)
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 2), st.booleans(), _run), min_size=1, max_size=15),
-    st.integers(2, 30),
-)
-def test_runs_side_by_side_that_never_end_are_bounded_too(parts, most):
-    linked = LinkedAbstraction(X_HIGH, _compile, most)
-    where = [ROOT, ROOT, ROOT]
-    for which, ends, steps in parts:
-        for action, state in steps:
-            begins = where[which] == ROOT
-            where[which] = linked.step(where[which], "" if begins else action, state)
-            linked.check()
-            assert len(linked.trie) <= most + 3 * max(most // PIECES, 2)
-        if ends:
-            linked.end(where[which])
-            where[which] = ROOT
 
 
 @given(st.lists(_run, min_size=1, max_size=8), st.data())
@@ -166,19 +120,6 @@ def test_equal_runs_share_their_endpoints():
     assert (trie.action[first], trie.state[first]) == ("", (0, 0))
 
 
-def test_equal_runs_without_end_leave_no_more_than_so_many():
-    linked = LinkedAbstraction(X_HIGH, _compile, 10)
-    for _ in range(100):
-        linked.end(linked.step(linked.step(ROOT, "", (0, 0)), "go", (3, 0)))
-    assert (len(linked.trie), linked.forgotten, sum(linked.counts.values())) == (2, 95, 5)
-
-
-@pytest.mark.parametrize("most", [-1, 0, 1])
-def test_a_memory_that_holds_no_step_is_refused(most):
-    with pytest.raises(CheckingError, match="2 or more"):
-        LinkedAbstraction(X_HIGH, _compile, most)
-
-
 def test_only_what_a_split_concerns_changes():
     linked = link(X_HIGH, [[("", (0, 0)), ("go", (3, 0)), ("go", (3, 1))]], _compile)
     low = linked.by_leaf["low"]
@@ -204,7 +145,6 @@ def test_a_run_of_a_hundred_thousand_steps_is_no_problem():
     linked.split("high", "x > 4", "five", "some")
     vertices = [linked.by_leaf[linked.leaf_of(state)].vertex for _, state in run]
     assert linked.concretise(vertices, ["go"] * 99_999).real
-    assert [len(word) for word in linked.trie.words()] == [100_000]
     assert sum(linked.counts.values()) == 99_999
 
 

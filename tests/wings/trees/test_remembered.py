@@ -15,7 +15,6 @@ from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.logic.specification import compile_spec
 from forewarn.recordings.registry import open_recording
-from forewarn.wings.trees.linked_abstraction import PIECES
 from forewarn.wings.trees.remembered import RememberedRuns
 
 TEXT = """\
@@ -83,17 +82,13 @@ def test_equal_runs_are_no_copies(tmp_path: Path) -> None:
 @settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=40), st.integers(2, 40))
 def test_the_newest_moments_stay(tmp_path_factory, moments, most):
-    """Nothing is made up: each piece is a part of the session, and the last one is its end."""
     runs = RememberedRuns(compiled("clock: steps").abstraction, most)
     folder = tmp_path_factory.mktemp("traces")
     for tick, (gap, drain) in enumerate(moments):
         runs.observe(tick, [gap, "a", (), None], ended=False)
         if drain == 9:
             runs.write(folder)
-    gaps = [gap for gap, _ in moments]
-    pieces = [[row[0] for row in run] for run in written(runs, folder)]
-    assert sum(map(len, pieces)) <= most + max(most // PIECES, 2)
-    for piece in pieces:
-        assert any(gaps[i : i + len(piece)] == piece for i in range(len(gaps)))
-    if gaps:
-        assert any(gaps[-len(piece) :] == piece for piece in pieces)
+    newest = [gap for gap, _ in moments][-most:]
+    assert [[row[0] for row in run] for run in written(runs, folder)] == (
+        [newest] if newest else []
+    )

@@ -24,10 +24,8 @@ class Trie:
         self.action: list[str] = [""]
         self.state: list[Concrete] = [()]
         self.runs: list[int] = [0]
-        self.depth: list[int] = [0]
         self._children: dict[tuple[int, str, Concrete], int] = {}
         self._following: dict[int, dict[int, None]] = {}
-        self._free: list[int] = []
 
     def __len__(self) -> int:
         return len(self._children)
@@ -43,46 +41,14 @@ class Trie:
         if there is not None:
             self.runs[there] += 1
             return there, False
-        if self._free:
-            there = self._free.pop()
-            self.parent[there], self.action[there] = endpoint, action
-            self.state[there], self.runs[there] = state, 1
-            self.depth[there] = self.depth[endpoint] + 1
-        else:
-            there = len(self.parent)
-            self.parent.append(endpoint)
-            self.action.append(action)
-            self.state.append(state)
-            self.runs.append(1)
-            self.depth.append(self.depth[endpoint] + 1)
+        there = len(self.parent)
+        self.parent.append(endpoint)
+        self.action.append(action)
+        self.state.append(state)
+        self.runs.append(1)
         self._children[key] = there
         self._following.setdefault(endpoint, {})[there] = None
         return there, True
-
-    def leave(self, endpoint: int) -> bool:
-        """Take one run away from an endpoint; return whether none ends there any more."""
-        self.runs[endpoint] -= 1
-        if self.runs[endpoint]:
-            return False
-        parent = self.parent[endpoint]
-        del self._children[parent, self.action[endpoint], self.state[endpoint]]
-        siblings = self._following[parent]
-        del siblings[endpoint]
-        if not siblings:
-            del self._following[parent]
-        self.state[endpoint] = ()
-        self._free.append(endpoint)
-        return True
-
-    def words(self) -> Iterator[list[int]]:
-        """Yield the endpoints of each run from its first state on; equal runs one by one."""
-        for endpoint in sorted(self._children.values()):
-            ended = self.runs[endpoint] - sum(self.runs[e] for e in self.following(endpoint))
-            path = [endpoint] if ended else []
-            while path and self.parent[path[-1]] != ROOT:
-                path.append(self.parent[path[-1]])
-            for _ in range(ended):
-                yield path[::-1]
 
     def first_runs(self) -> dict[int, int]:
         """Return for each endpoint the number of its first run, where runs that share are next.

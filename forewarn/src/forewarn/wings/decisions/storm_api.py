@@ -1,4 +1,4 @@
-"""One face for the two generations of Storm's Python package (1.x and 2.x)."""
+"""Storm's Python package, version 1: models of ours into it, answers out of it."""
 
 from __future__ import annotations
 
@@ -61,13 +61,11 @@ class Storm:
         except ImportError as error:
             raise CheckingError(
                 f"Storm is not available: {error}",
-                accepted="pip install stormpy, or the checker 'numeric'",
+                accepted="pip install 'stormpy<2', or the checker 'numeric'",
             ) from error
-        self.modern = int(str(self.module.__version__).split(".")[0]) >= 2
-        if self.modern:
-            # Subpackages of 2.x are not imported with the package.
-            for name in ("datastructures", "models", "environments", "io"):
-                importlib.import_module(f"stormpy.{name}")
+        version = str(self.module.__version__)
+        if not version.startswith("1."):
+            raise CheckingError(f"stormpy {version}", accepted="pip install 'stormpy<2'")
 
     def dtmc(
         self,
@@ -119,14 +117,8 @@ class Storm:
         return self._model(builder.build(), labeling, exact, "Mdp")
 
     def _builder(self, shape: tuple[int, int], exact: bool, groups: int = 0) -> Any:
-        if self.modern:
-            family = self.module.datastructures.SparseMatrixBuilder
-            kind = family[self.module.Rational if exact else float]
-        else:
-            kind = (
-                self.module.ExactSparseMatrixBuilder if exact else self.module.SparseMatrixBuilder
-            )
-        return kind(*shape, 0, True, groups > 0, groups)
+        name = f"{'Exact' if exact else ''}SparseMatrixBuilder"
+        return getattr(self.module, name)(*shape, 0, True, groups > 0, groups)
 
     def _rational(self, rows: NDArray[np.int64], entries: list[float]) -> list[Any]:
         total = [Fraction(0)] * (int(rows.max(initial=-1)) + 1)
@@ -139,22 +131,13 @@ class Storm:
         ]
 
     def _labeling(self, n: int, labels: Mapping[str, Mask]) -> Any:
-        place = self.module.models if self.modern else self.module
-        vectors = self.module.datastructures if self.modern else self.module
-        labeling = place.StateLabeling(n)
+        labeling = self.module.StateLabeling(n)
         for name, mask in labels.items():
             labeling.add_label(name)
-            labeling.set_states(name, vectors.BitVector(n, np.flatnonzero(mask).tolist()))
+            labeling.set_states(name, self.module.BitVector(n, np.flatnonzero(mask).tolist()))
         return labeling
 
     def _model(self, matrix: Any, labeling: Any, exact: bool, name: str) -> Any:
-        if self.modern:
-            kind = self.module.Rational if exact else float
-            models = self.module.models
-            parts = models.SparseModelComponents[kind](
-                transition_matrix=matrix, state_labeling=labeling
-            )
-            return getattr(models, f"Sparse{name}")[kind](parts)
         family = "SparseExact" if exact else "Sparse"
         parts = getattr(self.module, f"{family}ModelComponents")(
             transition_matrix=matrix, state_labeling=labeling
@@ -198,42 +181,27 @@ class Storm:
         except RuntimeError as error:
             raise CheckingError(f"Storm cannot check {formula!r}: {error}") from error
         n = int(model.nr_states)
-        if self.modern and result.is_explicit_qualitative_check_result():
-            return np.array([bool(result[i]) for i in range(n)], dtype=bool)
-        if not self.modern and hasattr(result, "get_truth_values"):
+        if hasattr(result, "get_truth_values"):
             return np.array([bool(result.at(i)) for i in range(n)], dtype=bool)
         return self.values(result)
 
     def environment(self, precision: float, exact: bool = False) -> Any:
         """Return solver settings: methods that bound their error, or exact state elimination."""
-        place = self.module.environments if self.modern else self.module
-        solvers, methods = place.EquationSolverType, place.NativeLinearEquationSolverMethod
-        if self.modern:
-            result = place.exact() if exact else place.sound()
-            solver = result.solver()
-            native, choosing = solver.native(), solver.min_max()
-        else:
-            result = place.Environment()
-            solver = result.solver_environment
-            native = solver.native_solver_environment
-            choosing = solver.minmax_solver_environment
-            (solver.set_force_exact if exact else solver.set_force_sound)()
-        if exact:
-            kind = solvers.ELIMINATION if self.modern else solvers.elimination
-        else:
-            kind = solvers.NATIVE if self.modern else solvers.native
-            native.method = (
-                methods.SOUND_VALUE_ITERATION if self.modern else methods.sound_value_iteration
-            )
+        result = self.module.Environment()
+        solver = result.solver_environment
+        native = solver.native_solver_environment
+        (solver.set_force_exact if exact else solver.set_force_sound)()
+        kinds = self.module.EquationSolverType
+        solver.set_linear_equation_solver_type(kinds.elimination if exact else kinds.native)
+        if not exact:
+            native.method = self.module.NativeLinearEquationSolverMethod.sound_value_iteration
             native.precision = self.module.Rational(Fraction(precision).limit_denominator(10**15))
-            choosing.precision = native.precision
-        solver.set_linear_equation_solver_type(kind)
+            solver.minmax_solver_environment.precision = native.precision
         return result
 
     def values(self, result: Any) -> NDArray[np.float64]:
         """Return the numbers of a quantitative result of ``model_checking``, shape (n,)."""
-        found = result.get_value_vector() if self.modern else result.get_values()
-        return np.array([float(value) for value in found])
+        return np.array([float(value) for value in result.get_values()])
 
 
 def _decides(model: Any) -> bool:

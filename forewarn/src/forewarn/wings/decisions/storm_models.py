@@ -99,18 +99,17 @@ def _build(storm: Storm, file: Path, content: bytes, constants: str) -> Any:
                 accepted="--constants NAME=VALUE,...",
                 file=file,
             )
-        given = described if storm.modern else program
         # Storm lets a value out of range wrap around in silence. Asked to add a state for it, Storm
         # changes other rows as well: so that model is only looked at, and a second one is taken.
         # Storm's exploration checks would refuse rows that are rounded, too.
-        labelling = _built(storm, given, add_outside=True).labeling
+        labelling = _built(storm, program, add_outside=True).labeling
         if OUTSIDE in labelling.get_labels() and any(labelling.get_states(OUTSIDE)):
             raise ModelError(
                 "a variable leaves its range, or a label has the name out_of_bounds",
                 accepted="updates within the ranges that are declared",
                 file=file,
             )
-        return _built(storm, given)
+        return _built(storm, program)
     except (RuntimeError, ValueError, IndexError) as error:  # as pybind11 has those of C++
         raise _refused(error, file, form, constants) from error
 
@@ -121,8 +120,6 @@ def _built(storm: Storm, program: Any, *, add_outside: bool = False) -> Any:
     options.set_build_all_labels()
     if add_outside:
         options.set_add_out_of_bounds_state()
-    if storm.modern:
-        return storm.module.build_model(program, options=options)
     return storm.module.build_sparse_model_with_options(program, options)
 
 
@@ -167,7 +164,7 @@ def _labels(built: Any, file: Path) -> dict[str, Mask]:
 def _row(built: Any, state: int) -> dict[int, float]:
     row: dict[int, float] = {}
     for entry in built.transition_matrix.get_row(state):
-        value = float(entry.value() if callable(entry.value) else entry.value)
+        value = float(entry.value())
         if value:
             row[int(entry.column)] = value
     return row

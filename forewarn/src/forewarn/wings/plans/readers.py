@@ -15,6 +15,7 @@ from forewarn.recordings.traces import open_text
 from forewarn.wings.plans import behaviour_trees
 from forewarn.wings.plans.states import read_state
 from forewarn.wings.plans.steps import parse_step, step_of
+from forewarn.wings.plans.texts import json_lines, parsed, read_text
 from forewarn.wings.plans.world import MOST_STEPS, Plan, PlanError, Scalar, Step
 
 MOST_CHARACTERS = 512_000_000
@@ -71,16 +72,12 @@ def read_plans(path: Path) -> Iterator[Plan]:
 def read_records(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the objects of a file of JSON lines, or of one JSON list; raises PlanError."""
     accepted = 'JSON lines such as {"id": "task_1", "task": "Warm the milk."}'
-    try:
-        with open_text(path) as file:
-            text = file.read(MOST_CHARACTERS)
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise PlanError(f"cannot be read ({error})", file=path, accepted=accepted) from None
-    with located(PlanError, file=path):
-        if text.lstrip().startswith("["):
-            records = _json(text)
-        else:
-            records = [_json(line) for line in text.split("\n") if line.strip()]
+    text = read_text(path, MOST_CHARACTERS, accepted)
+    if text.lstrip().startswith("["):
+        with located(PlanError, file=path):
+            records = parsed(text, accepted)
+    else:
+        records = [record for _, record in json_lines(text, path, accepted)]
     for number, record in enumerate(records):
         if not isinstance(record, dict):
             raise PlanError(
@@ -141,7 +138,7 @@ def _plans(file: TextIO, name: str) -> Iterator[Plan]:
             yield _text_plan(name, first + file.read(MOST_CHARACTERS))
             return
         rest = "" if document is not None else file.read(MOST_CHARACTERS)
-        yield from _found(document if document is not None else _json(first + rest), "")
+        yield from _found(document if document is not None else parsed(first + rest, ACCEPTED), "")
     elif first.lstrip().startswith("<") and not _is_step(first):
         text = first + file.read(behaviour_trees.MOST_CHARACTERS + 1)
         yield from behaviour_trees.read(text, name)
@@ -164,22 +161,13 @@ def _is_step(line: str) -> bool:
     return True
 
 
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise PlanError("is nested too deeply", accepted=ACCEPTED) from None
-    except ValueError as error:
-        raise PlanError(f"is no JSON ({error})", accepted=ACCEPTED) from None
-
-
 def _lines(line: str, file: Any) -> Iterator[Plan]:
     number = 1
     while line:
         if len(line) > LONGEST_LINE:
             raise PlanError(f"line {number + 1} is too long", accepted=f"up to {LONGEST_LINE}")
         if line.strip():
-            yield from _found(_json(line), f"[{number}]")
+            yield from _found(parsed(line, ACCEPTED), f"[{number}]")
             number += 1
         line = file.readline(LONGEST_LINE + 1)
 

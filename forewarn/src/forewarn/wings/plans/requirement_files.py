@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,12 +9,13 @@ from typing import Any
 
 from forewarn.errors import FormulaError, InputError
 from forewarn.logic.syntax import atoms_of
-from forewarn.recordings.traces import LONGEST, open_text
 from forewarn.wings.plans.equivalence.kinds import RequirementKind, kind_of
 from forewarn.wings.plans.notations.reader import Reading, read_formula
+from forewarn.wings.plans.texts import json_lines, read_text
 
 RULE = '{"id": 1, "text": "a comes before b", "formula": "!b U a"}'
 ANSWER = '{"id": 1, "model": "M", "answer": "!b U a"}'
+MOST_CHARACTERS = 512_000_000
 KINDS = {kind.value: kind for kind in RequirementKind}
 
 
@@ -145,26 +145,7 @@ def _wrong(path: Path, place: str, key: str, value: Any, accepted: str, example:
 
 
 def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    with open_text(path) as file:
-        try:
-            for number, line in enumerate(iter(lambda: file.readline(LONGEST + 1), ""), 1):
-                place = f"line {number}"
-                if len(line) > LONGEST:
-                    raise InputError(
-                        "the line is too long", file=path, key=place,
-                        accepted=f"at most {LONGEST} characters",
-                    )  # fmt: skip
-                if line.strip():
-                    yield place, _object(path, place, line)
-        except (OSError, EOFError, UnicodeDecodeError) as error:
-            raise InputError(f"cannot be read: {error}", file=path) from error
-
-
-def _object(path: Path, place: str, line: str) -> dict[str, Any]:
-    try:
-        values = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"is no JSON: {error}", file=path, key=place, accepted=RULE) from error
-    if not isinstance(values, dict):
-        raise InputError("is no object", file=path, key=place, accepted=RULE)
-    return values
+    for place, values in json_lines(read_text(path, MOST_CHARACTERS, RULE), path, RULE):
+        if not isinstance(values, dict):
+            raise InputError("is no object", file=path, key=place, accepted=RULE)
+        yield place, values

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,9 +10,9 @@ from typing import Any, NamedTuple
 
 from forewarn.config.yaml_text import load_document
 from forewarn.errors import FormulaError
-from forewarn.recordings.traces import open_text
 from forewarn.wings.plans.actions import read_actions
 from forewarn.wings.plans.language import Rule, parse_rule
+from forewarn.wings.plans.texts import json_lines, parsed, read_text
 from forewarn.wings.plans.world import Descriptions, PlanError, folded
 
 MOST_BYTES = 4_000_000
@@ -93,45 +92,17 @@ def load_rules(path: Path, *, keep_going: bool = False) -> Rules:
     reading = _Reading(path, keep_going)
     if path.suffix in (".yaml", ".yml"):
         return _ours(load_document(path).data, reading)
-    text = _text(path)
+    text = read_text(path, MOST_BYTES, "a file of rules")
     try:
-        document = json.loads(text)
-    except ValueError:
-        return _lines(text, reading)
-    except RecursionError:
-        raise PlanError("is nested too deeply", file=path, accepted=ACCEPTED) from None
+        document = parsed(text, ACCEPTED)
+    except PlanError:  # not one document: one on each line
+        accepted = 'lines like {"name": "...", "formula": "..."}; YAML in a .yaml file'
+        document = [record for _, record in json_lines(text, path, accepted)]
     if isinstance(document, dict) and "rules" in document:
         return _ours(document, reading)
     if isinstance(document, dict) and "formula" not in document:
         return _by_object(document, reading)
     return _records(document if isinstance(document, list) else [document], reading)
-
-
-def _text(path: Path) -> str:
-    try:
-        with open_text(path) as file:
-            text = file.read(MOST_BYTES + 1)
-    except (OSError, ValueError, EOFError) as error:
-        raise PlanError(
-            f"cannot be read ({error})", file=path, accepted="a file of rules"
-        ) from None
-    if len(text) > MOST_BYTES:
-        raise PlanError("is too large", file=path, accepted=f"up to {MOST_BYTES} characters")
-    return text
-
-
-def _lines(text: str, reading: _Reading) -> Rules:
-    records = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            try:
-                records.append(json.loads(line))
-            except (ValueError, RecursionError) as error:
-                raise PlanError(
-                    f"is no JSON ({error})", file=f"{reading.path}:{number}",
-                    accepted='lines like {"name": "...", "formula": "..."}; YAML in a .yaml file',
-                ) from None  # fmt: skip
-    return _records(records, reading)
 
 
 def _records(records: list[Any], reading: _Reading) -> Rules:

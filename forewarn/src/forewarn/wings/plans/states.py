@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from forewarn.errors import located
+from forewarn.wings.plans.actions import parse_call
 from forewarn.wings.plans.world import MOST_OBJECTS, Fact, PlanError, Scalar, State, folded
 
 ACCEPTED = '[{"id": "fork_1", "type": "Fork", "inside": ["bowl_1"], "isDirty": false}, ...]'
 FACTS_ACCEPTED = '["inside(fork_1, bowl_1)", ...] or [["inside", "fork_1", "bowl_1"], ...]'
 _NAMES = ("id", "objectId", "name", "object_id")
 _TYPES = ("type", "objectType", "class_name", "category")
-_FACT = re.compile(r"\s*([^\W\d][\w.-]*)\s*(?:\(([^()]*)\))?\s*\Z")
 
 
 def read_state(objects: Any, facts: Any) -> tuple[State, dict[str, str]]:
@@ -88,8 +87,6 @@ def _list(relation: str, name: str, value: list[Any], held: set[Fact], known: se
 def _fact(entry: Any) -> Fact:
     if isinstance(entry, list) and entry and all(isinstance(part, str) for part in entry):
         return folded(entry[0]), *entry[1:]
-    found = _FACT.match(entry) if isinstance(entry, str) else None
-    if found is None:
-        raise PlanError(f"{entry!r:.60} is no fact", key="facts", accepted=FACTS_ACCEPTED)
-    arguments = (part.strip() for part in (found[2] or "").split(","))
-    return folded(found[1]), *(part for part in arguments if part)
+    with located(PlanError, key="facts"):
+        relation, arguments = parse_call(entry)
+    return folded(relation), *arguments

@@ -14,7 +14,7 @@ of the trie that are abstracted to them. Its invariants are:
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -23,12 +23,6 @@ from forewarn.errors import CheckingError
 from forewarn.models.trie import NOWHERE, ROOT, Concrete, Trie
 from forewarn.wings.trees.concrete import Condition
 from forewarn.wings.trees.nodes import Leaf, Node, Split, leaves
-
-CONTINUED = "(continued)"
-"""What leads to the first state of a piece of a run that goes on from an earlier piece."""
-
-PIECES = 8
-"""Into how many pieces, at least, a run is cut that fills the memory alone."""
 
 Compile = Callable[[str], Condition]
 
@@ -77,23 +71,16 @@ class LinkedAbstraction:
     false, or None where it is unknown.
     """
 
-    def __init__(self, tree: Node, compile_condition: Compile, most: int | None = None) -> None:
+    def __init__(self, tree: Node, compile_condition: Compile) -> None:
         self.trie = Trie()
         self.counts: Counter[Edge] = Counter()
         self.by_leaf: dict[str, Handle] = {}
         self.by_vertex: dict[int, Handle] = {}
         self.undecided: set[int] = set()
-        self.forgotten = 0
-        self._steps = 0
         self._nodes: list[Leaf | Ways] = [Leaf("")]
         self._vertex_of: list[int] = [NOWHERE]
-        if most is not None and most < 2:
-            raise CheckingError(f"memory of {most} steps", accepted="2 or more")
-        self._most = most
-        self._longest = None if most is None else max(most // PIECES, 2)
         self._compile = compile_condition
         self._conditions: dict[str, Condition] = {}
-        self._complete: deque[int] = deque()
         self._next = 0
         waiting = [(tree, 0)]
         while waiting:
@@ -160,34 +147,12 @@ class LinkedAbstraction:
 
     def step(self, endpoint: int, action: str, state: Concrete) -> int:
         """Add one step of a run, from where it is (`ROOT` at first), and return where it is now."""
-        if self._longest is not None and self.trie.depth[endpoint] >= self._longest:
-            piece = self._enter(ROOT, CONTINUED, self.trie.state[endpoint])
-            self._complete.append(endpoint)
-            endpoint = piece
-        there = self._enter(endpoint, action, state)
-        self._make_room()
-        return there
-
-    def _enter(self, endpoint: int, action: str, state: Concrete) -> int:
         there, new = self.trie.enter(endpoint, action, state)
-        self._steps += 1
         if new:
-            if there == len(self._vertex_of):
-                self._vertex_of.append(NOWHERE)
+            self._vertex_of.append(NOWHERE)
             self._place(there)
         self._count(there, 1)
         return there
-
-    def end(self, endpoint: int) -> None:
-        """End a run; runs that ended longest ago go where there is too much."""
-        if endpoint != ROOT:
-            self._complete.append(endpoint)
-            self._make_room()
-
-    def _make_room(self) -> None:
-        while self._most is not None and self._steps > self._most and self._complete:
-            self._forget(self._complete.popleft())
-            self.forgotten += 1
 
     def _place(self, endpoint: int, below: int = 0) -> None:
         leaf = self.leaf_of(self.trie.state[endpoint], below)
@@ -207,18 +172,6 @@ class LinkedAbstraction:
             self.counts[edge] += times
             if not self.counts[edge]:
                 del self.counts[edge]
-
-    def _forget(self, endpoint: int) -> None:
-        self._steps -= self.trie.depth[endpoint]
-        while endpoint != ROOT:
-            parent = self.trie.parent[endpoint]
-            self._count(endpoint, -1)
-            vertex = self._vertex_of[endpoint]
-            if self.trie.leave(endpoint):
-                self.undecided.discard(endpoint)
-                if vertex != NOWHERE:
-                    self.by_vertex[vertex].endpoints.discard(endpoint)
-            endpoint = parent
 
     def split(self, leaf: str, condition: str, then: str, otherwise: str) -> None:
         """Split a leaf by a condition; only its endpoints and their steps change."""
@@ -244,7 +197,7 @@ class LinkedAbstraction:
 
     def concretise(self, states: Sequence[int], actions: Sequence[str]) -> Divergence:
         """Look for a run from its start that goes through `states` by `actions` between them."""
-        here = [e for e in self.first() if self._vertex_of[e] == states[0]]
+        here = [e for e in self.trie.following(ROOT) if self._vertex_of[e] == states[0]]
         if not here:
             return Divergence(0, (), False)
         for step, (action, state) in enumerate(zip(actions, states[1:], strict=True), 1):
@@ -259,14 +212,10 @@ class LinkedAbstraction:
             here = following
         return Divergence(len(states), tuple(here), True)
 
-    def first(self) -> list[int]:
-        """Return the endpoints of the first states of runs."""
-        return [e for e in self.trie.following(ROOT) if self.trie.action[e] != CONTINUED]
-
     def initial(self) -> Counter[int]:
         """Return how many runs began in each state of the process."""
         found = Counter[int]()
-        for endpoint in self.first():
+        for endpoint in self.trie.following(ROOT):
             found[self._vertex_of[endpoint]] += self.trie.runs[endpoint]
         del found[NOWHERE]
         return found
@@ -313,5 +262,4 @@ def link(
         endpoint = ROOT
         for action, state in run:
             endpoint = linked.step(endpoint, action, state)
-        linked.end(endpoint)
     return linked

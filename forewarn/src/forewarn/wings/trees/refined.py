@@ -100,7 +100,7 @@ class Way(NamedTuple):
 
 
 class LeafValue(NamedTuple):
-    """What the process says of a leaf: runs that start there, probability of the goal, what to do."""
+    """What a leaf is worth: runs that start there, probability of the goal, what to do."""
 
     starts: Count
     value: float

@@ -25,6 +25,7 @@ from forewarn.checking.probable_paths import Path, probable_paths, with_start
 from forewarn.errors import CheckingError
 from forewarn.models.chain import Floats
 from forewarn.models.process import Flow, Mask, Step, count_actions, ordered
+from forewarn.models.trie import ROOT
 from forewarn.registry import part
 from forewarn.wings.trees.concrete import Condition
 from forewarn.wings.trees.growth import Choice, Growth
@@ -178,7 +179,7 @@ class Refiner:
         """
         linked, trie = self._linked, self._linked.trie
         place = {vertex: i for i, vertex in enumerate(made.states)}
-        first = [there for there in linked.first() if linked.vertex(there) is not None]
+        first = [there for there in trie.following(ROOT) if linked.vertex(there) is not None]
         total = sum(trie.runs[there] for there in first)
         waiting = [(there, trie.runs[there] / total) for there in first]
         real, lost = 0.0, Counter[str]()

@@ -220,7 +220,7 @@ def _need_storm() -> None:
     except CheckingError as error:
         raise CheckingError(
             f"queries are answered by Storm, which is not there: {error.__cause__}",
-            accepted="an installed stormpy: pip install stormpy",
+            accepted="an installed stormpy: pip install 'stormpy<2'",
         ) from error
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
-from forewarn.errors import FormulaError, InputError
+from forewarn.errors import FormulaError, InputError, located
 from forewarn.logic.syntax import format_formula
-from forewarn.recordings.traces import open_text
 from forewarn.wings.plans.commands.spec_grade import plain
 from forewarn.wings.plans.fret.explanation import in_words
 from forewarn.wings.plans.fret.meaning import translate
 from forewarn.wings.plans.fret.sentences import read_requirement
+from forewarn.wings.plans.texts import parsed, read_text
 
 DESCRIPTION = """\
 Translate requirements in the structured English of NASA's FRET into properties of a monitor file,
@@ -91,7 +90,7 @@ def _sentences(options: Options) -> Iterator[tuple[str, str]]:
     if options.sentence is not None:
         yield "", options.sentence
     elif options.file is not None:
-        text = _text(options.file)
+        text = read_text(options.file, LARGEST, "requirements, one a line")
         if options.file.suffix == ".json":
             yield from _exported(options.file, text)
         else:
@@ -99,25 +98,12 @@ def _sentences(options: Options) -> Iterator[tuple[str, str]]:
             yield from ((f"line {i}", line) for i, line in lines if line.strip())
 
 
-def _text(path: Path) -> str:
-    with open_text(path) as file:
-        try:
-            text = file.read(LARGEST + 1)
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"cannot be read: {error}", file=path) from error
-    if len(text) > LARGEST:
-        raise InputError("is too long", file=path, accepted=f"at most {LARGEST} characters")
-    return text
-
-
 def _exported(path: Path, text: str) -> Iterator[tuple[str, str]]:
     accepted = (
         'a list of {"reqid": "R1", "fulltext": "the car shall ..."}, alone or as requirements'
     )
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"is no JSON: {error}", file=path, accepted=accepted) from error
+    with located(file=path):
+        document = parsed(text, accepted)
     rows = document.get("requirements") if isinstance(document, dict) else document
     if not isinstance(rows, list):
         raise InputError("holds no list of requirements", file=path, accepted=accepted)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from forewarn.wings.plans.equivalence.memory import without_past
 from forewarn.wings.plans.equivalence.nodes import AND, TRUE, LtlArena
@@ -127,39 +131,16 @@ def _trace(arena: LtlArena, edges: list[Edge], loop: int | None) -> Trace:
     return Trace(letters, loop)
 
 
-def _components(states: dict[State, _Step | None], tableau: Tableau) -> Iterator[set[State]]:
-    """Yield the strongly connected components (Tarjan, 1972), without recursion."""
-    index: dict[State, int] = {}
-    low: dict[State, int] = {}
-    stack: list[State] = []
-    on_stack: set[State] = set()
-    for root in states:
-        if root in index:
-            continue
-        work: list[tuple[State, Iterator[Edge]]] = [(root, iter(tableau.edges(root)))]
-        index[root] = low[root] = len(index)
-        stack.append(root)
-        on_stack.add(root)
-        while work:
-            state, edges = work[-1]
-            for edge in edges:
-                target = edge.owed
-                if target not in index:
-                    index[target] = low[target] = len(index)
-                    stack.append(target)
-                    on_stack.add(target)
-                    work.append((target, iter(tableau.edges(target))))
-                    break
-                if target in on_stack:
-                    low[state] = min(low[state], index[target])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[state])
-                if low[state] == index[state]:
-                    component = set()
-                    while state not in component:
-                        member = stack.pop()
-                        on_stack.discard(member)
-                        component.add(member)
-                    yield component
+def _components(states: Iterable[State], tableau: Tableau) -> Iterable[set[State]]:
+    """Return the strongly connected components."""
+    numbers = {state: number for number, state in enumerate(states)}
+    edges = [(numbers[s], numbers[edge.owed]) for s in numbers for edge in tableau.edges(s)]
+    graph = sparse.coo_matrix(
+        (np.ones(len(edges)), np.array(edges, dtype=np.int64).reshape(-1, 2).T),
+        shape=(len(numbers), len(numbers)),
+    )
+    _, label = connected_components(graph, connection="strong")
+    found: dict[int, set[State]] = {}
+    for state, component in zip(numbers, label.tolist(), strict=True):
+        found.setdefault(component, set()).add(state)
+    return found.values()
