@@ -87,7 +87,7 @@ WINGS = MappingProxyType(
         "trees": Wing(
             "states that are leaves of a learned tree, and their refinement",
             commands=("learn-states", "refine"),
-            state_kinds={"tree": "kind:KIND"},
+            state_kinds={"tree": "abstraction:KIND"},
         ),
         "scores": Wing(
             "signals that are learned: how likely a violation is",

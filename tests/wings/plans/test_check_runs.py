@@ -41,10 +41,7 @@ def test_a_tree_for_each_value_of_a_field(forewarn: Run, logs: Path) -> None:
     assert result.code == 0
     assert {
         group: tree["executions"] for group, tree in json.loads(result.out)["trees"].items()
-    } == {
-        "a": 2,
-        "b": 2,
-    }
+    } == {"a": 2, "b": 2}
 
 
 def test_a_tree_for_each_pair_of_values_of_two_fields(forewarn: Run, logs: Path) -> None:

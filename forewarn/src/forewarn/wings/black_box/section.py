@@ -7,15 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from forewarn.config.actuators import Name
-from forewarn.config.fields import (
-    MEGABYTE,
-    Positive,
-    Seconds,
-    Section,
-    Size,
-    no_bool,
-    size_text,
-)
+from forewarn.config.fields import MEGABYTE, Positive, Seconds, Section, Size, no_bool, size_text
 
 Trigger = Literal["act", "violation", "anomaly"]
 Span = Annotated[Seconds, Field(le=3600)]
@@ -49,11 +41,7 @@ class BlackBoxSpec(Section):
     before: Span = 30.0
     after: Span = 10.0
     topics: tuple[Name, ...] = ()
-    trigger: Annotated[tuple[Trigger, ...], Field(min_length=1)] = (
-        "act",
-        "violation",
-        "anomaly",
-    )
+    trigger: Annotated[tuple[Trigger, ...], Field(min_length=1)] = ("act", "violation", "anomaly")
     folder: Annotated[str, Field(min_length=1)]
     keep: Annotated[int, BeforeValidator(no_bool), Field(ge=1, le=100_000)] = 20
     quota: Size = 10_000 * MEGABYTE

@@ -48,12 +48,7 @@ class ChoiceGraph:
         )
 
     def attract(
-        self,
-        goal: Mask,
-        through: Mask,
-        allowed: Mask | None = None,
-        *,
-        forced: bool = False,
+        self, goal: Mask, through: Mask, allowed: Mask | None = None, *, forced: bool = False
     ) -> Attraction:
         """Return the states of `through` that may reach `goal`, or that cannot but approach it.
 

@@ -81,10 +81,7 @@ def find_evidence(answer: ProcessQueryResult, starts: Floats) -> Evidence | None
 
 
 def _ways(
-    matrix: sparse.csr_matrix,
-    goal: Mask,
-    followed: sparse.csr_matrix,
-    actions: tuple[str, ...],
+    matrix: sparse.csr_matrix, goal: Mask, followed: sparse.csr_matrix, actions: tuple[str, ...]
 ) -> Iterator[ProcessWay]:
     for path in probable_paths(matrix, matrix.shape[0] - 1, goal, WAYS):
         states = path.states[1:]

@@ -1,8 +1,8 @@
-"""What ``forewarn check`` prints of a decision process."""
+"""Answers to queries about a model, for the console and for the page."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,24 @@ from forewarn.models.counts import CountModel
 from forewarn.models.process import Mask
 from forewarn.wings.decisions.evidence import Evidence, find_evidence
 from forewarn.wings.decisions.process_query import ProcessQueryResult
-from forewarn.wings.decisions.report_answers import QueryText
+
+
+class QueryText(NamedTuple):
+    """A question, and the answer for people; columns that begin with > are aligned right."""
+
+    query: str
+    summary: tuple[str, ...]
+    notes: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class Checked(NamedTuple):
+    """An answer; of a decision process with its values, and why they are what they are."""
+
+    text: QueryText
+    answer: ProcessQueryResult | None = None
+    evidence: Evidence | None = None
 
 
 def print_answer(answer: QueryText, top: int, output: Output) -> None:

@@ -11,9 +11,8 @@ from scipy import sparse
 
 from forewarn.checking.reachability import backward_reachable, gmres
 from forewarn.checking.sound import CONFIDENCE, Intervals, row_intervals
-from forewarn.errors import CheckingError
+from forewarn.errors import CheckingError, plural
 from forewarn.models.process import ActionCounts, DecisionProcess, Mask, process_of
-from forewarn.wings.decisions.bound_notes import notes_of
 from forewarn.wings.decisions.mdp import extreme_within, first_of, optimal
 
 if TYPE_CHECKING:
@@ -34,6 +33,9 @@ TIGHT = 1e-12
 SLOW = 0.97
 SETTLED = 1e-10
 CLOSE = 1e-8
+WIDE = 0.9
+BEYOND = 1e-7
+"""How far an estimate may be outside of its bounds by rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +125,7 @@ class CountedProcess:
         low, high = _Robust(self, query, worst=False), _Robust(self, query, worst=True)
         lower, low_choice = low.solve()
         upper, high_choice = high.solve()
-        notes = notes_of(self, query, lower, upper, states)
+        notes = _notes(self, query, lower, upper, states)
         if not (low.settled and high.settled):
             notes += (
                 "bounds without a horizon stopped early: they hold, and are wider than need be",
@@ -327,10 +329,7 @@ class _Robust:
             weight[picked[picked >= 0]] = 1.0
         kept = (weight[self.rows] > 0) & ~self.fixed[owner[self.rows]]
         matrix = sparse.csr_matrix(
-            (
-                (chances * weight[self.rows])[kept],
-                (owner[self.rows[kept]], self.columns[kept]),
-            ),
+            ((chances * weight[self.rows])[kept], (owner[self.rows[kept]], self.columns[kept])),
             shape=(n, n),
         )
         lost = np.bincount(owner, self.away * weight, minlength=n) * self.worst
@@ -347,3 +346,37 @@ class _Robust:
             rest = right + matrix @ values - values
             values = values + gmres(lambda x: x - matrix @ x, rest, TIGHT)
         return values
+
+
+def _notes(
+    counted: CountedProcess, query: Query, lower: Floats, upper: Floats, values: Floats
+) -> tuple[str, ...]:
+    """Say how far the bounds can be trusted, and whether they tell anything."""
+    level = f"{counted.confidence:.0%}"
+    notes = [
+        f"the bounds are sound: they hold together for all states and actions, at {level}, for "
+        "choices among the actions that were observed"
+        if not counted.grown
+        else "the bounds are not sound: the states were learned from the traces that are counted; "
+        "count traces that did not grow them"
+    ]
+    notes += counted.origin
+    if counted.counted.unseen.any():
+        notes.append(
+            f"nothing was seen done in {plural(int(counted.counted.unseen.sum()), 'state')}: "
+            "anything may follow there"
+        )
+    moving = query.through & ~query.targets & counted.counted.acted[counted.counted.groups[:-1]]
+    wide = (upper - lower)[moving] >= WIDE
+    if wide.any():
+        notes.append(
+            f"the bounds are vacuous (wider than {WIDE}) in {wide.mean():.0%} of the states: take "
+            "a shorter horizon, or more data"
+        )
+    beyond = float(np.maximum(lower - values, values - upper).max(initial=0.0))
+    if beyond > BEYOND:
+        notes.append(
+            f"smoothing puts the estimate outside of what the counts allow, by up to {beyond:.3g}: "
+            "the bounds are widened to it"
+        )
+    return tuple(notes)

@@ -9,8 +9,8 @@ from forewarn.models.counts import CountModel
 from forewarn.reports.page import Part, absent, assembled, escape, part, table
 from forewarn.reports.process import PROCESS, ProcessView, flows_of, process_body
 from forewarn.reports.ways import ShownWay, ways_body
+from forewarn.wings.decisions.process_answers import Checked
 from forewarn.wings.decisions.process_query import ProcessQueryResult
-from forewarn.wings.decisions.report_answers import Checked
 
 MOST_STATES = 500
 WAYS = (

@@ -94,10 +94,7 @@ def _mask(
         return state_mask(text, space, states)
     except InputError as error:
         raise CheckingError(
-            error.problem,
-            accepted=error.accepted,
-            file=compiled.spec.file,
-            key=f"shield.{key}",
+            error.problem, accepted=error.accepted, file=compiled.spec.file, key=f"shield.{key}"
         ) from error
 
 

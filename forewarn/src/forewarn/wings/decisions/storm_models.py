@@ -35,10 +35,7 @@ class Imported(NamedTuple):
 
 
 def import_chain(
-    file: Path,
-    rate: Rate = 1.0,
-    constants: str = "",
-    terminals: Sequence[str] = (),
+    file: Path, rate: Rate = 1.0, constants: str = "", terminals: Sequence[str] = ()
 ) -> Imported:
     """Read a discrete-time Markov chain in PRISM's language, DRN or JANI (`labelled_chain`).
 

@@ -131,12 +131,7 @@ class Share:
 
 
 ALL_TYPES = "all"
-JUDGED = (
-    Outcome.SYNTAX_ERROR,
-    Outcome.NOT_EQUIVALENT,
-    Outcome.EQUIVALENT,
-    Outcome.UNDECIDED,
-)
+JUDGED = (Outcome.SYNTAX_ERROR, Outcome.NOT_EQUIVALENT, Outcome.EQUIVALENT, Outcome.UNDECIDED)
 """What becomes of an answer that was generated."""
 
 

@@ -50,10 +50,7 @@ def ask(
     found = []
     for kind in kinds:
         user = f"{_rules(kind, rules)}Task, as JSON:\n{json.dumps(given, ensure_ascii=False)}"
-        messages = [
-            {"role": "system", "content": _SYSTEM},
-            {"role": "user", "content": user},
-        ]
+        messages = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": user}]
         found.append({"id": name, "prompt": kind, "messages": messages})
     return found
 

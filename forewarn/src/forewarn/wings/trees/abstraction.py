@@ -16,19 +16,12 @@ from forewarn.errors import ConfigError, located
 from forewarn.expressions.syntax import normal_form, parse_expression
 from forewarn.states.abstraction import Abstraction
 from forewarn.states.interface import Admission, is_terminal
+from forewarn.states.kinds import Kind
 from forewarn.states.predicates.compile import build_abstraction
 from forewarn.states.predicates.validity import MAX_STATES, Validity
 from forewarn.states.vocabulary import Observation, Vocabulary
-from forewarn.wings.trees.nodes import (
-    Leaf,
-    Node,
-    conditions,
-    dump_tree,
-    leaves,
-    parse_tree,
-    paths,
-)
-from forewarn.wings.trees.space import TreeObservation, TreeSpace
+from forewarn.wings.trees.nodes import Leaf, Node, conditions, dump_tree, leaves, parse_tree, paths
+from forewarn.wings.trees.space import TreeObservation, TreeSpace, parse_space
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -304,3 +297,6 @@ def _reached(node: Compiled, known: int, mask: int) -> Iterator[int]:
         yield from _reached(then, known, mask)
     if not known & bit or not mask & bit:
         yield from _reached(otherwise, known, mask)
+
+
+KIND = Kind(build_tree_abstraction, parse_space)

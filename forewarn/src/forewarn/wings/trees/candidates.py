@@ -252,10 +252,7 @@ def _members(value: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def _best_items(
-    rows: Sequence[tuple[Any, ...]],
-    runs: Sequence[int],
-    classes: NDArray[np.int64],
-    smallest: int,
+    rows: Sequence[tuple[Any, ...]], runs: Sequence[int], classes: NDArray[np.int64], smallest: int
 ) -> list[Any]:
     """Return the items that tell most about the class, best first.
 

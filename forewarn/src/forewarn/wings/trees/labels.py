@@ -167,13 +167,7 @@ def learn_label(ends: Sequence[End], growth: Growth, folds: int = 5) -> LearnedL
     lower, upper = clopper_pearson(right * trials / total, trials, (1.0 - SURE) / 2)
     common = float(max(truth.mean(), 1 - truth.mean()))
     return LearnedLabel(
-        _expression(grown),
-        int(right),
-        total,
-        float(lower),
-        float(upper),
-        common,
-        len(ends) - total,
+        _expression(grown), int(right), total, float(lower), float(upper), common, len(ends) - total
     )
 
 

@@ -12,13 +12,7 @@ from forewarn.errors import ConfigError, plural
 from forewarn.learning.folds import grouping_of, groups_in_words
 from forewarn.logic.specification import CompiledSpec
 from forewarn.wings.trees.growth import Growth
-from forewarn.wings.trees.labels import (
-    LearnedLabel,
-    end_of,
-    learn_label,
-    name_of_run,
-    read_labels,
-)
+from forewarn.wings.trees.labels import LearnedLabel, end_of, learn_label, name_of_run, read_labels
 
 LEAVES = 8
 

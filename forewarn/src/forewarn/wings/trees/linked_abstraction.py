@@ -252,9 +252,7 @@ def _hold(invariant: str, holds: bool) -> None:
 
 
 def link(
-    tree: Node,
-    runs: Sequence[Sequence[tuple[str, Concrete]]],
-    compile_condition: Compile,
+    tree: Node, runs: Sequence[Sequence[tuple[str, Concrete]]], compile_condition: Compile
 ) -> LinkedAbstraction:
     """Return the linked structure of whole runs: states, each with the action that led there."""
     linked = LinkedAbstraction(tree, compile_condition)

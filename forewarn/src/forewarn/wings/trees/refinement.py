@@ -162,13 +162,7 @@ class Refiner:
         )
         actions = tuple(counted.actions[choice] for choice in found.policy)
         return _Made(
-            matrix,
-            n,
-            np.append(targets, False),
-            counted.states,
-            (*actions, ""),
-            values,
-            answer,
+            matrix, n, np.append(targets, False), counted.states, (*actions, ""), values, answer
         )
 
     def _evidence(self, made: _Made) -> tuple[float, dict[str, float]]:

@@ -14,14 +14,7 @@ from forewarn.models.checked_json import Reader, read_json
 from forewarn.models.process import Flow
 from forewarn.models.records import checked
 from forewarn.wings.trees.nodes import Node, dump_tree, parse_tree
-from forewarn.wings.trees.refined import (
-    Ending,
-    GoalEstimate,
-    LeafValue,
-    Refined,
-    Round,
-    Way,
-)
+from forewarn.wings.trees.refined import Ending, GoalEstimate, LeafValue, Refined, Round, Way
 
 FORMAT = "forewarn-refinement"
 NOUN = "file of `forewarn refine --save`"

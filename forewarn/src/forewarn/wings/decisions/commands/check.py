@@ -15,13 +15,7 @@ from forewarn.checking.ctl import is_ctl
 from forewarn.checking.interface import ENDED, label_states
 from forewarn.checking.numeric import risk_table
 from forewarn.checking.sound import CONFIDENCE
-from forewarn.cli.common import (
-    config_option,
-    report_option,
-    storm_speaks,
-    top_option,
-    write_report,
-)
+from forewarn.cli.common import config_option, report_option, storm_speaks, top_option, write_report
 from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
 from forewarn.errors import CheckingError, ExpressionError, ModelError, located, plural
@@ -37,6 +31,8 @@ from forewarn.states.abstraction import Abstraction
 from forewarn.wings.decisions import storm
 from forewarn.wings.decisions.chains import chain_of, unsmoothed_option
 from forewarn.wings.decisions.process_answers import (
+    Checked,
+    QueryText,
     evidence_record,
     print_answer,
     process_evidence,
@@ -49,7 +45,6 @@ from forewarn.wings.decisions.process_query import (
     parse_process_query,
     storm_process_query,
 )
-from forewarn.wings.decisions.report_answers import Checked, QueryText
 from forewarn.wings.decisions.storm import QueryResult, check_query
 from forewarn.wings.decisions.storm_api import Storm
 
@@ -195,11 +190,7 @@ def _of_process(
             answer = CheckedQuery(result, np.asarray(fine, dtype=bool))
             return Checked(_answer_text(answer, model, first)), _record(answer, model, first)
         found = answer_process_query(
-            model,
-            query,
-            smoothing=smoothing,
-            confidence=options.confidence,
-            grown=options.grown,
+            model, query, smoothing=smoothing, confidence=options.confidence, grown=options.grown
         )
         evidence = None if options.report is None else process_evidence(found, model, first)
     answer_text = tell_process_answer(text, found, model, first)

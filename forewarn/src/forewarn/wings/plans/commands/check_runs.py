@@ -14,12 +14,7 @@ from forewarn.cli.options import argument, option
 from forewarn.cli.output import Output
 from forewarn.cli.tables import changed
 from forewarn.errors import CheckingError
-from forewarn.wings.plans.commands.run_sources import (
-    Execution,
-    PlanRuns,
-    RecordedRuns,
-    RunSource,
-)
+from forewarn.wings.plans.commands.run_sources import Execution, PlanRuns, RecordedRuns, RunSource
 from forewarn.wings.plans.computation_tree import (
     MOST_NODES,
     Branch,

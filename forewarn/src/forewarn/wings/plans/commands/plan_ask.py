@@ -9,12 +9,7 @@ from typing import Any
 from forewarn.cli.options import argument
 from forewarn.cli.output import Output
 from forewarn.errors import located
-from forewarn.wings.plans.commands.asking import (
-    ASKED,
-    AskingOptions,
-    ask_for,
-    check_asking,
-)
+from forewarn.wings.plans.commands.asking import ASKED, AskingOptions, ask_for, check_asking
 from forewarn.wings.plans.commands.plan_check import RuleOptions, read_rules
 from forewarn.wings.plans.prompts import KINDS, ask, plan_in
 from forewarn.wings.plans.readers import read_records

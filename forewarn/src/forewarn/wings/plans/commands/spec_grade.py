@@ -24,11 +24,7 @@ from forewarn.wings.plans.grading import (
     grade_answers,
     tabulate,
 )
-from forewarn.wings.plans.requirement_files import (
-    Requirement,
-    load_answers,
-    load_requirements,
-)
+from forewarn.wings.plans.requirement_files import Requirement, load_answers, load_requirements
 
 DESCRIPTION = """\
 Compare the formulas that translators wrote for requirements with reference formulas, on infinite

@@ -8,21 +8,9 @@ from typing import TYPE_CHECKING
 from forewarn.errors import FormulaError
 from forewarn.signals.clock_kinds import Grid
 from forewarn.signals.clock_kinds import Steps as StepClock
+from forewarn.wings.plans.equivalence import nodes
 from forewarn.wings.plans.equivalence.lowering import lower
-from forewarn.wings.plans.equivalence.nodes import (
-    AHEAD,
-    AND,
-    BACK,
-    FALSE,
-    NEXT,
-    PREV,
-    RELEASE,
-    TRUE,
-    UNTIL,
-    WEAK_PREV,
-    LtlArena,
-    TooLarge,
-)
+from forewarn.wings.plans.equivalence.nodes import LtlArena, TooLarge
 from forewarn.wings.plans.equivalence.windows import coarsest_rate
 from forewarn.wings.plans.equivalence.words import parts
 
@@ -54,11 +42,11 @@ def kind_of(formula: Formula) -> RequirementKind:
     except (TooLarge, FormulaError):
         return RequirementKind.OTHER
     node = arena.nodes[root]
-    temporal = [n for n in parts(arena, root) if arena.nodes[n].kind in AHEAD | BACK]
-    endless = node.kind == RELEASE and node.args[0] == FALSE and node.upper is None
+    temporal = [n for n in parts(arena, root) if arena.nodes[n].kind in nodes.AHEAD | nodes.BACK]
+    endless = node.kind == nodes.RELEASE and node.args[0] == nodes.FALSE and node.upper is None
     if endless and temporal == [root]:
         return RequirementKind.INVARIANT
-    ahead = any(arena.nodes[number].kind in AHEAD for number in temporal)
+    ahead = any(arena.nodes[number].kind in nodes.AHEAD for number in temporal)
     if ahead and any(_awaits(arena, number) for number in temporal):
         return RequirementKind.ORDERING
     return RequirementKind.OTHER  # at the first step nothing lies behind
@@ -66,16 +54,16 @@ def kind_of(formula: Formula) -> RequirementKind:
 
 def _awaits(arena: LtlArena, number: int) -> bool:
     node = arena.nodes[number]
-    if node.kind in (NEXT, PREV, WEAK_PREV):
+    if node.kind in (nodes.NEXT, nodes.PREV, nodes.WEAK_PREV):
         return False
-    if node.kind in BACK:
+    if node.kind in nodes.BACK:
         return node.upper is None
     left, right = node.args
-    if left not in (TRUE, FALSE):
+    if left not in (nodes.TRUE, nodes.FALSE):
         return True
     inner = arena.nodes[right]
     return (
-        node.kind == UNTIL
-        and inner.kind == AND
-        and any(arena.nodes[arg].kind == UNTIL for arg in inner.args)
+        node.kind == nodes.UNTIL
+        and inner.kind == nodes.AND
+        and any(arena.nodes[arg].kind == nodes.UNTIL for arg in inner.args)
     )

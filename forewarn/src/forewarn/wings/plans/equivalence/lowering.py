@@ -19,20 +19,8 @@ from forewarn.logic.syntax import (
     operands,
 )
 from forewarn.signals.clock_kinds import Steps as StepClock
-from forewarn.wings.plans.equivalence.nodes import (
-    AHEAD,
-    AND,
-    FALSE,
-    OR,
-    RELEASE,
-    SINCE,
-    STRONG,
-    TRIGGER,
-    TRUE,
-    UNTIL,
-    LtlArena,
-    TooLarge,
-)
+from forewarn.wings.plans.equivalence import nodes
+from forewarn.wings.plans.equivalence.nodes import LtlArena, TooLarge
 from forewarn.wings.plans.equivalence.windows import exact, is_timed
 
 if TYPE_CHECKING:
@@ -114,22 +102,22 @@ class _Lowering:
     def node(self, formula: Formula, positive: bool, sides: list[int]) -> int:
         arena = self.arena
         if isinstance(formula, Constant):
-            return TRUE if formula.value == positive else FALSE
+            return nodes.TRUE if formula.value == positive else nodes.FALSE
         if isinstance(formula, Atom):
             return arena.literal(formula.text, positive)
         if isinstance(formula, syntax.Not):
             return sides[0]
         if isinstance(formula, syntax.And):
-            return arena.junction(AND if positive else OR, sides)
+            return arena.junction(nodes.AND if positive else nodes.OR, sides)
         if isinstance(formula, (syntax.Or, syntax.Implies)):
-            return arena.junction(OR if positive else AND, sides)
+            return arena.junction(nodes.OR if positive else nodes.AND, sides)
         if isinstance(formula, (syntax.Iff, syntax.Xor)):
             left, not_left, right, not_right = sides
             if isinstance(formula, syntax.Iff) == positive:
                 not_right, right = right, not_right
             # either both (or one of them, crosswise) or none
-            both = arena.junction(AND, [left, not_right])
-            return arena.junction(OR, [both, arena.junction(AND, [not_left, right])])
+            both = arena.junction(nodes.AND, [left, not_right])
+            return arena.junction(nodes.OR, [both, arena.junction(nodes.AND, [not_left, right])])
         if isinstance(formula, (syntax.Next, syntax.StrongNext)):
             return arena.next(sides[0], strong=positive)
         if isinstance(formula, (syntax.Previous, syntax.StrongPrevious)):
@@ -140,7 +128,7 @@ class _Lowering:
             # rise(a) is a and not s_prev(a); fall(a) is not a and prev(a), as RTAMT has it.
             now, before = sides if isinstance(formula, syntax.Rise) == positive else sides[::-1]
             return arena.junction(
-                AND if positive else OR, [now, arena.prev(before, strong=not positive)]
+                nodes.AND if positive else nodes.OR, [now, arena.prev(before, strong=not positive)]
             )
         return self._timed(formula, positive, sides)
 
@@ -152,9 +140,9 @@ class _Lowering:
         strong = isinstance(formula, (syntax.Eventually, syntax.Until, syntax.Once, syntax.Since))
         back = isinstance(formula, (syntax.Historically, syntax.Once, syntax.Since))
         if strong == positive:
-            kind, one = (SINCE if back else UNTIL), TRUE
+            kind, one = (nodes.SINCE if back else nodes.UNTIL), nodes.TRUE
         else:
-            kind, one = (TRIGGER if back else RELEASE), FALSE
+            kind, one = (nodes.TRIGGER if back else nodes.RELEASE), nodes.FALSE
         left, right = sides if isinstance(formula, syntax.TimedBinary) else (one, sides[0])
         return self._windowed(kind, left, right, interval)
 
@@ -165,31 +153,31 @@ class _Lowering:
             return self._opaque(kind, left, right, interval)
         lower, upper = self._steps(interval)
         node = arena.until(kind, left, right, None if upper is None else upper - lower)
-        move = arena.next if kind in AHEAD else arena.prev
+        move = arena.next if kind in nodes.AHEAD else arena.prev
         for _ in range(lower):
-            later = move(node, strong=kind in STRONG)
-            node = arena.junction(AND if kind in STRONG else OR, [left, later])
+            later = move(node, strong=kind in nodes.STRONG)
+            node = arena.junction(nodes.AND if kind in nodes.STRONG else nodes.OR, [left, later])
         return node
 
     def _opaque(self, kind: int, left: int, right: int, interval: Interval | None) -> int:
         assert interval is not None
-        if kind in STRONG:
+        if kind in nodes.STRONG:
             upper = None if interval.upper is None else _end(interval.upper)
             timed = Timed(kind, left, right, _end(interval.lower), upper)
             return self.arena.literal(timed, True)
-        dual = UNTIL if kind == RELEASE else SINCE
+        dual = nodes.UNTIL if kind == nodes.RELEASE else nodes.SINCE
         left, right = (self.arena.negation(side) for side in (left, right))
         return self.arena.negation(self._opaque(dual, left, right, interval))
 
     def _unless(self, sides: list[int], positive: bool, interval: Interval | None) -> int:
         """Return ``a unless[l:u] b``: always[0:u](a) or a until[l:u] b."""
         left, right = sides
-        kind, join = (UNTIL, OR) if positive else (RELEASE, AND)
+        kind, join = (nodes.UNTIL, nodes.OR) if positive else (nodes.RELEASE, nodes.AND)
         if interval is None:
             # a unless b is b release (a or b); sides are negated already where positive is not
             both = self.arena.junction(join, [left, right])
-            return self.arena.until(RELEASE if positive else UNTIL, right, both, None)
-        held, one = (RELEASE, FALSE) if positive else (UNTIL, TRUE)
+            return self.arena.until(nodes.RELEASE if positive else nodes.UNTIL, right, both, None)
+        held, one = (nodes.RELEASE, nodes.FALSE) if positive else (nodes.UNTIL, nodes.TRUE)
         whole = None if interval.upper is None else replace(interval, lower=_NOW)
         always = self._windowed(held, one, left, whole)
         return self.arena.junction(join, [always, self._windowed(kind, left, right, interval)])

@@ -9,22 +9,8 @@ Zuck, "The glory of the past", 1985).
 
 from __future__ import annotations
 
-from forewarn.wings.plans.equivalence.nodes import (
-    AND,
-    BACK,
-    CONSTANT,
-    FALSE,
-    LITERAL,
-    NEXT,
-    OR,
-    PREV,
-    RELEASE,
-    SINCE,
-    TRIGGER,
-    WEAK_NEXT,
-    WEAK_PREV,
-    LtlArena,
-)
+from forewarn.wings.plans.equivalence import nodes
+from forewarn.wings.plans.equivalence.nodes import LtlArena
 from forewarn.wings.plans.equivalence.words import parts
 
 
@@ -35,7 +21,7 @@ class Remembered:
 def without_past(arena: LtlArena, root: int) -> tuple[int, list[int]]:
     """Return a formula that looks ahead only, and what holds of the atoms that are new in it."""
     order = parts(arena, root)
-    if not any(arena.nodes[number].kind in BACK for number in order):
+    if not any(arena.nodes[number].kind in nodes.BACK for number in order):
         return root, []
     rewriting = _Rewriting(arena)
     for number in order:
@@ -52,24 +38,24 @@ class _Rewriting:
 
     def rewritten(self, number: int) -> int:
         node = self.arena.nodes[number]
-        if node.kind in (LITERAL, CONSTANT):
+        if node.kind in (nodes.LITERAL, nodes.CONSTANT):
             return number
         sides = [self.done[side] for side in node.args]
-        if node.kind in (AND, OR):
+        if node.kind in (nodes.AND, nodes.OR):
             return self.arena.junction(node.kind, sides)
-        if node.kind in (NEXT, WEAK_NEXT):
-            return self.arena.next(sides[0], strong=node.kind == NEXT)
-        if node.kind == PREV:
+        if node.kind in (nodes.NEXT, nodes.WEAK_NEXT):
+            return self.arena.next(sides[0], strong=node.kind == nodes.NEXT)
+        if node.kind == nodes.PREV:
             return self._before(sides[0])
-        if node.kind == SINCE:
+        if node.kind == nodes.SINCE:
             return self._since(sides[0], sides[1], node.upper)
-        if node.kind not in (WEAK_PREV, TRIGGER):
+        if node.kind not in (nodes.WEAK_PREV, nodes.TRIGGER):
             return self.arena.until(node.kind, sides[0], sides[1], node.upper)
         # The negation of what the strong operator says of the negated sides.
         sides = [self.arena.negation(side) for side in sides]
         strong = (
             self._before(sides[0])
-            if node.kind == WEAK_PREV
+            if node.kind == nodes.WEAK_PREV
             else self._since(sides[0], sides[1], node.upper)
         )
         return self.arena.negation(strong)
@@ -87,19 +73,19 @@ class _Rewriting:
         if upper is not None:
             now = right
             for _ in range(upper):
-                held = arena.junction(AND, [left, self._before(now)])
-                now = arena.junction(OR, [right, held])
+                held = arena.junction(nodes.AND, [left, self._before(now)])
+                now = arena.junction(nodes.OR, [right, held])
             return now
         atom = arena.literal(Remembered(), True)
-        now = arena.junction(OR, [right, arena.junction(AND, [left, atom])])
+        now = arena.junction(nodes.OR, [right, arena.junction(nodes.AND, [left, atom])])
         self._demand(atom, now)
         return now
 
     def _demand(self, atom: int, formula: int) -> None:
         arena = self.arena
         denied, opposite = arena.negation(atom), arena.negation(formula)
-        held = arena.junction(AND, [arena.next(atom, strong=True), formula])
-        failed = arena.junction(AND, [arena.next(denied, strong=True), opposite])
-        over = arena.next(FALSE, strong=False)
-        kept = arena.junction(OR, [held, failed, over])
-        self.demands += [denied, arena.until(RELEASE, FALSE, kept, None)]
+        held = arena.junction(nodes.AND, [arena.next(atom, strong=True), formula])
+        failed = arena.junction(nodes.AND, [arena.next(denied, strong=True), opposite])
+        over = arena.next(nodes.FALSE, strong=False)
+        kept = arena.junction(nodes.OR, [held, failed, over])
+        self.demands += [denied, arena.until(nodes.RELEASE, nodes.FALSE, kept, None)]

@@ -11,26 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from forewarn.wings.plans.equivalence.nodes import (
-    AND,
-    CONSTANT,
-    FALSE,
-    LITERAL,
-    NEXT,
-    OR,
-    TRUE,
-    UNTIL,
-    WEAK_NEXT,
-    LtlArena,
-    LtlNode,
-    TooLarge,
-)
+from forewarn.wings.plans.equivalence import nodes
+from forewarn.wings.plans.equivalence.nodes import LtlArena, LtlNode, TooLarge
 
 #: How much work a comparison may cause, in edges compared; some seconds (about a microsecond each).
 MAX_EFFORT = 3_000_000
 MAX_EDGES = 3_000
 #: Formulas in a set that are joined with another set in about a microsecond.
 _OWED_AT_ONCE = 16
+_LEAVES = (nodes.LITERAL, nodes.CONSTANT, nodes.NEXT, nodes.WEAK_NEXT)
 State = frozenset[int]
 
 
@@ -58,7 +47,7 @@ class Tableau:
     def __init__(self, arena: LtlArena, effort: int = MAX_EFFORT) -> None:
         self.arena = arena
         self.effort = effort
-        self._ways: dict[int, list[Edge]] = {TRUE: [_NOTHING], FALSE: []}
+        self._ways: dict[int, list[Edge]] = {nodes.TRUE: [_NOTHING], nodes.FALSE: []}
         self._edges: dict[State, list[Edge]] = {}
 
     def edges(self, state: State) -> list[Edge]:
@@ -72,7 +61,7 @@ class Tableau:
         return found
 
     def _literals_first(self, number: int) -> tuple[bool, int]:
-        return self.arena.nodes[number].kind != LITERAL, number
+        return self.arena.nodes[number].kind != nodes.LITERAL, number
 
     def spend(self, effort: int) -> None:
         """Take from the budget."""
@@ -84,7 +73,7 @@ class Tableau:
         pending = [number]
         while pending:
             node = self.arena.nodes[pending[-1]]
-            now = () if node.kind in (LITERAL, CONSTANT, NEXT, WEAK_NEXT) else node.args
+            now = () if node.kind in _LEAVES else node.args
             missing = [arg for arg in now if arg not in self._ways]
             if missing:
                 pending += missing
@@ -95,24 +84,24 @@ class Tableau:
         return self._ways[number]
 
     def _expand(self, number: int, node: LtlNode) -> list[Edge]:
-        if node.kind == LITERAL:
+        if node.kind == nodes.LITERAL:
             bit = 1 << node.args[0]
             true, false = (bit, 0) if node.args[1] else (0, bit)
             return [Edge(true, false, frozenset(), frozenset(), True)]
-        if node.kind in (NEXT, WEAK_NEXT):
-            return self._later(node.args[0], strong=node.kind == NEXT)
-        if node.kind == AND:
+        if node.kind in (nodes.NEXT, nodes.WEAK_NEXT):
+            return self._later(node.args[0], strong=node.kind == nodes.NEXT)
+        if node.kind == nodes.AND:
             ways = [_NOTHING]
             for arg in node.args:
                 ways = self._both(ways, self._ways[arg])
             return ways
-        if node.kind == OR:
+        if node.kind == nodes.OR:
             return self._fewest(way for arg in node.args for way in self._ways[arg])
         left, right = (self._ways[arg] for arg in node.args)
         rest = number
         if node.upper is not None:
             rest = self.arena.until(node.kind, node.args[0], node.args[1], node.upper - 1)
-        if node.kind == UNTIL:
+        if node.kind == nodes.UNTIL:
             marks = frozenset([number]) if node.upper is None else frozenset()
             waiting = self._both(left, self._later(rest, strong=True, postponed=marks))
             return self._fewest([*right, *waiting])
@@ -121,10 +110,10 @@ class Tableau:
     def _later(self, number: int, *, strong: bool, postponed: State = frozenset()) -> list[Edge]:
         """Return the edge that owes a formula."""
         may_end = not strong
-        if number == FALSE:  # after a weak next: the trace ends here
-            return [Edge(0, 0, frozenset([FALSE]), frozenset(), True)] if may_end else []
+        if number == nodes.FALSE:  # after a weak next: the trace ends here
+            return [Edge(0, 0, frozenset([nodes.FALSE]), frozenset(), True)] if may_end else []
         node = self.arena.nodes[number]
-        parts = node.args if node.kind == AND else () if number == TRUE else (number,)
+        parts = node.args if node.kind == nodes.AND else () if number == nodes.TRUE else (number,)
         return [Edge(0, 0, frozenset(parts), postponed, may_end)]
 
     def _both(self, first: list[Edge], second: list[Edge]) -> list[Edge]:

@@ -17,21 +17,8 @@ from operator import and_, or_
 from random import Random
 from typing import NamedTuple
 
-from forewarn.wings.plans.equivalence.nodes import (
-    AND,
-    BACK,
-    CONSTANT,
-    LITERAL,
-    NEXT,
-    OR,
-    PREV,
-    STRONG,
-    WEAK_NEXT,
-    WEAK_PREV,
-    LtlArena,
-    LtlNode,
-    TooLarge,
-)
+from forewarn.wings.plans.equivalence import nodes
+from forewarn.wings.plans.equivalence.nodes import LtlArena, LtlNode, TooLarge
 
 Values = list[int]
 _SAMPLES = 256
@@ -104,11 +91,7 @@ def sampled_difference(arena: LtlArena, first: int, second: int, length: int) ->
 
 
 def _difference(
-    arena: LtlArena,
-    pair: tuple[int, int],
-    columns: dict[int, Values],
-    length: int,
-    everything: int,
+    arena: LtlArena, pair: tuple[int, int], columns: dict[int, Values], length: int, everything: int
 ) -> Found | None:
     order, atoms = parts(arena, *pair), arena.atoms
     for loop in [None] if arena.finite else range(length - 1, -1, -1):
@@ -137,17 +120,17 @@ def _difference(
 
 def _places(arena: LtlArena, order: Sequence[int], length: int, loop: int | None) -> Sequence[int]:
     """Return the positions of a trace whose loop is unrolled until all values stay as they are."""
-    if loop is None or not any(arena.nodes[number].kind in BACK for number in order):
+    if loop is None or not any(arena.nodes[number].kind in nodes.BACK for number in order):
         return range(length)
     period = length - loop
     settled: dict[int, int] = {}
     for number in order:
         node = arena.nodes[number]
-        sides = () if node.kind in (LITERAL, CONSTANT) else node.args
+        sides = () if node.kind in (nodes.LITERAL, nodes.CONSTANT) else node.args
         since = max((settled[side] for side in sides), default=loop)
-        if node.kind in (PREV, WEAK_PREV):
+        if node.kind in (nodes.PREV, nodes.WEAK_PREV):
             since += 1
-        elif node.kind in BACK:
+        elif node.kind in nodes.BACK:
             # Once round the loop `since` is as before, or what it will be from then on.
             since += max(period, node.upper or 0)
         settled[number] = since
@@ -159,8 +142,8 @@ def _places(arena: LtlArena, order: Sequence[int], length: int, loop: int | None
 
 def atoms_in(arena: LtlArena, *roots: int) -> frozenset[int]:
     """Return the atoms that the nodes name."""
-    nodes = (arena.nodes[n] for n in parts(arena, *roots))
-    return frozenset(node.args[0] for node in nodes if node.kind == LITERAL)
+    found = (arena.nodes[n] for n in parts(arena, *roots))
+    return frozenset(node.args[0] for node in found if node.kind == nodes.LITERAL)
 
 
 def parts(arena: LtlArena, *roots: int) -> list[int]:
@@ -168,7 +151,7 @@ def parts(arena: LtlArena, *roots: int) -> list[int]:
     seen, pending = set(roots), list(roots)
     while pending:
         node = arena.nodes[pending.pop()]
-        if node.kind not in (LITERAL, CONSTANT):
+        if node.kind not in (nodes.LITERAL, nodes.CONSTANT):
             pending += [arg for arg in node.args if arg not in seen]
             seen.update(node.args)
     return sorted(seen)
@@ -183,24 +166,24 @@ def _evaluate(
     everything: int,
 ) -> Values:
     """Return the traces on which a node holds, for each position."""
-    if node.kind == CONSTANT:
+    if node.kind == nodes.CONSTANT:
         return [everything if node.args[0] else 0] * length
-    if node.kind == LITERAL:
+    if node.kind == nodes.LITERAL:
         column = columns[node.args[0]]
         return column if node.args[1] else [everything ^ value for value in column]
     sides = [values[arg] for arg in node.args]
-    if node.kind in (AND, OR):
-        join = and_ if node.kind == AND else or_
+    if node.kind in (nodes.AND, nodes.OR):
+        join = and_ if node.kind == nodes.AND else or_
         result = sides[0]
         for side in sides[1:]:
             result = list(map(join, result, side))
         return result
-    if node.kind in (NEXT, WEAK_NEXT):
-        last = sides[0][loop] if loop is not None else everything * (node.kind == WEAK_NEXT)
+    if node.kind in (nodes.NEXT, nodes.WEAK_NEXT):
+        last = sides[0][loop] if loop is not None else everything * (node.kind == nodes.WEAK_NEXT)
         return [*sides[0][1:], last]
-    if node.kind in (PREV, WEAK_PREV):
-        return [everything * (node.kind == WEAK_PREV), *sides[0][:-1]]
-    if node.kind in BACK:
+    if node.kind in (nodes.PREV, nodes.WEAK_PREV):
+        return [everything * (node.kind == nodes.WEAK_PREV), *sides[0][:-1]]
+    if node.kind in nodes.BACK:
         left, right = (side[::-1] for side in sides)
         return _fixpoint(node, left, right, None, everything)[::-1]
     return _fixpoint(node, sides[0], sides[1], loop, everything)
@@ -210,7 +193,7 @@ def _fixpoint(
     node: LtlNode, left: Values, right: Values, loop: int | None, everything: int
 ) -> Values:
     """Return ``left until right`` or its dual, at each position."""
-    until, length = node.kind in STRONG, len(right)
+    until, length = node.kind in nodes.STRONG, len(right)
     beyond = 0 if until else everything
     if node.upper is not None and node.upper < length:
         within = _window(or_ if until else and_, right, node.upper, loop, beyond)

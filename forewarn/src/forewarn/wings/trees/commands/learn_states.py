@@ -7,12 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from forewarn.cli.common import (
-    at_least_one,
-    folds_option,
-    report_option,
-    write_report,
-)
+from forewarn.cli.common import at_least_one, folds_option, report_option, write_report
 from forewarn.cli.editing import shortened
 from forewarn.cli.options import option
 from forewarn.cli.output import Output

@@ -6,12 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.cli.common import (
-    at_least_one,
-    recording_path,
-    report_option,
-    write_report,
-)
+from forewarn.cli.common import at_least_one, recording_path, report_option, write_report
 from forewarn.cli.editing import shortened
 from forewarn.cli.options import option
 from forewarn.cli.output import Output
