@@ -20,7 +20,6 @@ from forewarn.monitoring.intervention import NOTHING, Intervention
 from forewarn.states.interface import StateSpace, is_terminal
 from forewarn.wings.decisions.process_query import state_mask
 from forewarn.wings.decisions.shield import ShieldTable
-from forewarn.wings.decisions.shielding import advise_action
 
 DRIVE_ON = "drive on"
 """What is done while nothing is asked for."""
@@ -90,7 +89,7 @@ class Advised(Library):
         asked, chosen = moving(request), request.recommendation
         if self._slow is not None:
             state = result.verdict.observation.state
-            found = advise_action(self._slow, state, "", self._clock).alternatives
+            found = self._slow.advise(state, "", self._clock).alternatives
             known = [one for one in found if one.visits >= self._visits]
             if asked.moves and asked.action not in (one.action for one in known):
                 return asked

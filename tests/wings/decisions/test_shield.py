@@ -66,7 +66,7 @@ def test_decisions_by_all_policies(seed: int) -> None:
     table = shield_table(bounds, FAILURE, SUCCESS, minimum)
     points_of = outcomes(process)
     for s in range(N - 2):
-        decision = table.decide(bounds.counted.states[s])
+        decision = table.decisions.get(bounds.counted.states[s])
         assert decision is not None
         choices = range(process.groups[s], process.groups[s + 1])
         exact = {bounds.counted.actions[c]: hull(points_of[c], minimum) for c in choices}
@@ -84,7 +84,7 @@ def test_decisions_by_all_policies(seed: int) -> None:
             assert risk.success.estimate == pytest.approx(points[:, 0].max(), abs=1e-9)
             for figure in risk[2:]:
                 assert 0 <= figure.lower <= figure.estimate <= figure.upper <= 1
-    assert table.decide(-1) is None
+    assert table.decisions.get(-1) is None
 
 
 @pytest.mark.parametrize("idle", ["a", "z"])
@@ -102,7 +102,7 @@ def test_what_changes_nothing_is_no_better_than_what_makes_it_safe(idle: str) ->
     given = ActionCounts((0, 1, -1, -2), (*names, "", ""), groups, counts, total)
     done, bad = np.arange(4) == 2, np.arange(4) == 3
     bounds = counted_process(given, 4)
-    decision = shield_table(bounds, bad, done, 0.5).decide(0)
+    decision = shield_table(bounds, bad, done, 0.5).decisions.get(0)
     assert decision is not None
     assert decision.action == "m"
     wait = next(risk for risk in decision.alternatives if risk.action == idle)

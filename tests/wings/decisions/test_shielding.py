@@ -25,7 +25,6 @@ from forewarn.monitoring.live_session import LiveSession
 from forewarn.signals.clock_kinds import Grid
 from forewarn.wings.decisions.model_process import process_of_model
 from forewarn.wings.decisions.shield import ShieldTable, shield_table
-from forewarn.wings.decisions.shielding import advise_action
 
 TEXT = """
 rate: 10
@@ -97,7 +96,7 @@ def table() -> ShieldTable:
 def test_the_request_carries_the_safest_action_that_reaches_success_and_all_others():
     request = asked(LiveSession(COMPILED, MODEL, {}), 0, 1, 0)
     assert request.action == "REPLAN"
-    decision = table().decide(1)
+    decision = table().decisions.get(1)
     assert decision is not None and request.recommendation == decision.action
     names = [one.action for one in request.alternatives]
     assert names == [one.action for one in decision.alternatives] and names[0] == decision.action
@@ -133,7 +132,7 @@ def test_where_nothing_is_known_nothing_is_recommended_and_the_request_stays():
 @settings(deadline=None)
 @given(st.sampled_from(SEVERITY), st.sampled_from([0, 1, 2]))
 def test_nothing_that_is_recommended_is_less_than_what_is_asked_for(action, state):
-    advice = advise_action(table(), state, "it", Grid(10.0), action)
+    advice = table().advise(state, "it", Grid(10.0), action)
     suits = [
         one.action
         for one in advice.alternatives

@@ -5,20 +5,19 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from forewarn.errors import ModelError
 from forewarn.models.checked_json import read_json
-from forewarn.models.counts import CountModel, Provenance, Smoothing, state_order
+from forewarn.models.counts import CountModel, Provenance
 from forewarn.models.file import MAX_COUNT
-from forewarn.states.interface import terminal_code
-from forewarn.states.vocabulary import Vocabulary
+from forewarn.wings.decisions.labelled import labelled_chain
 
 if TYPE_CHECKING:
     from forewarn.config.fields import Rate
@@ -30,8 +29,7 @@ class Coding(NamedTuple):
     """What the digits of ProbGuard's states stand for; the first names are terminal labels."""
 
     names: tuple[str, ...]
-    marks: tuple[str, ...]
-    finish: bool
+    marks: tuple[str, ...] = ()
 
 
 def import_probguard(folder: Path | str, rate: Rate = 1.0) -> CountModel:
@@ -45,37 +43,28 @@ def import_probguard(folder: Path | str, rate: Rate = 1.0) -> CountModel:
     place = Path(folder)
     source, abstraction = place / "model.json", place / "abstraction.json"
     document, meaning = read_json(source), read_json(abstraction)
-    rows = _expect(document, "transition_probs", dict, source)
+    given = _expect(document, "transition_probs", dict, source)
     keys = _expect(document, "states", list, source)
     if not keys or not all(isinstance(key, str) for key in keys) or len(set(keys)) != len(keys):
         raise ModelError(
             "not a list of states", accepted="distinct texts", file=source, key="states"
         )
-    digits = max(len(key) for key in keys if key != FINISH) if set(keys) != {FINISH} else 0
+    digits = max((len(key) for key in keys if key != FINISH), default=0)
     coding = _coding(meaning, document, keys, digits, abstraction)
-    terminals = (*coding.marks, FINISH) if coding.finish else coding.marks
-    vocabulary = Vocabulary(coding.names[len(coding.marks) :], terminals)
-    codes = {key: _code(key, coding, digits, source) for key in keys}
-    states = state_order(codes.values())
-    if len(states) != len(codes):
-        raise ModelError("two states mean the same", accepted="distinct states", file=source)
-    index = {state: i for i, state in enumerate(states)}
-    position = {key: index[code] for key, code in codes.items()}
-    starts = np.zeros(len(states), dtype=np.int64)
+    terminals = (*coding.marks, FINISH) if FINISH in keys else coding.marks
+    held = [_labels(key, coding, digits, source) for key in keys]
+    names = dict.fromkeys((*coding.names[len(coding.marks) :], *terminals))
+    labels = {name: np.array([name in one for one in held]) for name in names}
+    rows = _rows(given, keys, source)
+    for state, one in enumerate(held):
+        if not one.isdisjoint(terminals):
+            rows[state] = {state: 1.0}
     first = _initial(place / "dtmc.prism", len(keys))
-    if first is not None:
-        starts[position[keys[first]]] = 1
+    starts = () if first is None else (first,)
+    model, _ = labelled_chain(labels, rows, starts, terminals, source)
     digest = hashlib.sha256(source.read_bytes()).hexdigest()
-    return CountModel(
-        vocabulary=vocabulary,
-        rate=rate,
-        digest=f"probguard:{digest[:16]}",
-        states=states,
-        counts=_counts(rows, position, codes, source),
-        starts=starts,
-        smoothing=Smoothing("none"),
-        provenance=(Provenance(recording=f"ProbGuard {place.name}", digest=digest),),
-    )
+    provenance = (Provenance(recording=f"ProbGuard {place.name}", digest=digest),)
+    return replace(model, rate=rate, digest=f"probguard:{digest[:16]}", provenance=provenance)
 
 
 def _expect(document: Any, key: str, kind: type, file: Path) -> Any:
@@ -86,7 +75,6 @@ def _expect(document: Any, key: str, kind: type, file: Path) -> Any:
 
 
 def _coding(meaning: Any, document: Any, keys: Sequence[str], digits: int, file: Path) -> Coding:
-    finish = FINISH in keys
     if isinstance(meaning, dict) and "predicates" in meaning:
         predicates = _expect(meaning, "predicates", list, file)
         if not all(isinstance(p, list) and len(p) == 3 for p in predicates):
@@ -108,8 +96,8 @@ def _coding(meaning: Any, document: Any, keys: Sequence[str], digits: int, file:
         # Between the two labels and the predicates, their files have a digit without a name.
         extra = [f"digit {len(marks) + i}" for i in range(spare)]
         named = ["".join(str(part) for part in predicate) for predicate in predicates]
-        return Coding((*marks, *_distinct([*extra, *named])), marks, finish)
-    return Coding(tuple(_distinct(_object_names(meaning, document, keys, digits))), (), finish)
+        return Coding((*marks, *_distinct([*extra, *named])), marks)
+    return Coding(tuple(_distinct(_object_names(meaning, document, keys, digits))))
 
 
 def _object_names(meaning: Any, document: Any, keys: Sequence[str], digits: int) -> list[str]:
@@ -147,63 +135,46 @@ def _distinct(names: Sequence[str]) -> list[str]:
     return result
 
 
-def _code(key: str, coding: Coding, digits: int, file: Path) -> int:
+def _labels(key: str, coding: Coding, digits: int, file: Path) -> set[str]:
+    """Return the names that hold in a state; of a terminal one that label alone."""
     if key == FINISH:
-        return terminal_code(len(coding.marks))
+        return {FINISH}
     if len(key) != digits or set(key) - {"0", "1"}:
         raise ModelError(
-            f"{key!r} is no state",
-            accepted=f"{digits} digits, each 0 or 1",
-            file=file,
+            f"{key!r} is no state", accepted=f"{digits} digits, each 0 or 1", file=file,
             key="states",
-        )
-    for i in range(len(coding.marks)):
-        if key[i] == "1":
-            return terminal_code(i)
-    rest = key[len(coding.marks) :]
-    return sum(1 << i for i, digit in enumerate(rest) if digit == "1")
+        )  # fmt: skip
+    held = [name for name, digit in zip(coding.names, key, strict=True) if digit == "1"]
+    return {*held[:1]} if held and held[0] in coding.marks else {*held}
 
 
-def _counts(
-    rows: dict[str, Any], position: dict[str, int], codes: dict[str, int], file: Path
-) -> sparse.csr_matrix:
-    sources: list[int] = []
-    targets: list[int] = []
-    values: list[int] = []
-    for key, row in rows.items():
+def _rows(given: dict[str, Any], keys: Sequence[str], file: Path) -> list[dict[int, Fraction]]:
+    index = {key: i for i, key in enumerate(keys)}
+    found: list[dict[int, Fraction]] = [{} for _ in keys]
+    for key, row in given.items():
         where = f"transition_probs.{key}"
-        if key not in position or not isinstance(row, dict):
+        if key not in index or not isinstance(row, dict):
             raise ModelError(
                 "not a row of a known state", accepted="an object", file=file, key=where
             )
-        if codes[key] < 0 or not row:
-            continue
-        shares = [_fraction(text, f"{where}.{to}", file) for to, text in row.items()]
-        if sum(shares) != 1:
-            raise ModelError(
-                f"probabilities sum to {float(sum(shares)):.12g}",
-                accepted="1",
-                file=file,
-                key=where,
-            )
-        unknown = [to for to in row if to not in position]
+        shares = {to: _fraction(text, f"{where}.{to}", file) for to, text in row.items()}
+        unknown = [to for to in row if to not in index]
         if unknown:
             raise ModelError(
                 f"{unknown[0]!r} is no state", accepted="one of states", file=file, key=where
             )
-        common = lcm(*(share.denominator for share in shares))
+        total, common = sum(shares.values()), lcm(*(one.denominator for one in shares.values()))
+        if shares and total != 1:
+            raise ModelError(
+                f"probabilities sum to {float(total):.12g}", accepted="1", file=file, key=where
+            )
         if common > MAX_COUNT:
             raise ModelError(
-                f"a common denominator of {common}",
-                accepted=f"at most {MAX_COUNT}",
-                file=file,
+                f"a common denominator of {common}", accepted=f"at most {MAX_COUNT}", file=file,
                 key=where,
-            )
-        sources += [position[key]] * len(shares)
-        targets += [position[to] for to in row]
-        values += [int(share * common) for share in shares]
-    n = len(position)
-    return sparse.csr_matrix((values, (sources, targets)), shape=(n, n), dtype=np.int64)
+            )  # fmt: skip
+        found[index[key]] = {index[to]: share for to, share in shares.items() if share}
+    return found
 
 
 def _fraction(text: Any, key: str, file: Path) -> Fraction:

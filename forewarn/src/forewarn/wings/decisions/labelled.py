@@ -18,6 +18,7 @@ from forewarn.states.interface import is_terminal, terminal_code
 from forewarn.states.vocabulary import Vocabulary
 
 Mask = NDArray[np.bool_]
+Probability = float | Fraction
 
 LARGEST_DENOMINATOR = 10**6
 NEAR = 1e-15
@@ -27,7 +28,7 @@ OFF = 2e-3
 
 def labelled_chain(
     labels: Mapping[str, Mask],
-    rows: Sequence[Mapping[int, float]],
+    rows: Sequence[Mapping[int, Probability]],
     first: Iterable[int],
     terminals: Sequence[str],
     file: Path,
@@ -62,7 +63,7 @@ def labelled_chain(
 def _terminals(
     names: Sequence[str],
     labels: Mapping[str, Mask],
-    rows: Sequence[Mapping[int, float]],
+    rows: Sequence[Mapping[int, Probability]],
     file: Path,
 ) -> dict[int, int]:
     """Return the code of each state that a terminal label ends."""
@@ -109,7 +110,10 @@ def _codes(
 
 
 def _counts(
-    rows: Sequence[Mapping[int, float]], codes: Sequence[int], index: Mapping[int, int], file: Path
+    rows: Sequence[Mapping[int, Probability]],
+    codes: Sequence[int],
+    index: Mapping[int, int],
+    file: Path,
 ) -> tuple[sparse.csr_matrix, int]:
     """Return the counts, and how many rows are rounded."""
     sources: list[int] = []
@@ -117,7 +121,7 @@ def _counts(
     values: list[int] = []
     rounded = 0
     for state, row in enumerate(rows):
-        if is_terminal(codes[state]):
+        if is_terminal(codes[state]) or not row:
             continue
         total = sum(row.values())
         if abs(total - 1.0) > OFF:
@@ -134,11 +138,11 @@ def _counts(
     return sparse.csr_matrix((values, (sources, targets)), shape=(n, n), dtype=np.int64), rounded
 
 
-def _whole(row: Sequence[float], state: int, file: Path) -> tuple[list[int], bool]:
+def _whole(row: Sequence[Probability], state: int, file: Path) -> tuple[list[int], bool]:
     """Return counts in the proportions of a row, and whether they are what was written."""
     # 0.3333333333333333 stands for 1/3, 1e-10 for itself.
     near = [Fraction(value).limit_denominator(LARGEST_DENOMINATOR) for value in row]
-    for shares in (near, [Fraction(repr(value)) for value in row]):
+    for shares in (near, [Fraction(str(value)) for value in row]):
         common = lcm(*(share.denominator for share in shares))
         fits = all(abs(s - Fraction(v)) <= NEAR * v for s, v in zip(shares, row, strict=True))
         if fits and sum(shares) == 1 and common <= MAX_COUNT:

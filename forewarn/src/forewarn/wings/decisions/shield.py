@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from forewarn.config.actions import ACTIONS, NO_ACTION, SEVERITY
 from forewarn.errors import CheckingError
 from forewarn.models.process import DecisionProcess, Mask
+from forewarn.monitoring.advice import Advice, Alternative
+from forewarn.signals.clock import Clock, within
+from forewarn.states.interface import is_terminal
 from forewarn.wings.decisions.choices import ChoiceGraph
 from forewarn.wings.decisions.mdp import optimal
 from forewarn.wings.decisions.process_bounds import BoundedValues, CountedProcess, Query
@@ -65,6 +70,9 @@ class ShieldDecision(NamedTuple):
     alternatives: tuple[ActionRisk, ...]
 
 
+FIGURES = ActionRisk._fields[2:]
+
+
 @dataclass(frozen=True, eq=False)
 class ShieldTable:
     """Decisions for all states in which something was seen done, by state code.
@@ -78,9 +86,85 @@ class ShieldTable:
     confidence: float
     sound: bool
 
-    def decide(self, state: int) -> ShieldDecision | None:
-        """Return the decision for a state code; None if nothing is known of its actions."""
-        return self.decisions.get(state)
+    def advise(self, state: int | None, name: str, clock: Clock, asked: str = NO_ACTION) -> Advice:
+        """Return what to do in a state, None if not known, while the policy asks for `asked`.
+
+        `name` is the state for people. Nothing less than what is asked for is recommended.
+        """
+        if state is None:
+            return Advice(
+                "", f"nothing is recommended: the state is not known for certain ({name})"
+            )
+        decision = self.decisions.get(state)
+        if decision is None:
+            why = (
+                "the episode is over"
+                if is_terminal(state)
+                else f"nothing was seen done in {name!r}"
+            )
+            return Advice("", f"nothing is recommended: {why}")
+        least = self.minimum_success
+        found = tuple(_alternative(one, least) for one in decision.alternatives)
+        suit = [one for one in found if not _weaker(one.action, asked)]
+        # Where the best does not suit, another one may still reach success.
+        best = next((one for one in suit if one.feasible), suit[0] if suit else None)
+        if best is None:
+            return Advice(
+                "",
+                f"nothing is recommended: nothing as strong as {asked} was seen in {name!r}",
+                found,
+            )
+        horizon = math.inf if self.horizon is None else clock.duration(self.horizon)
+        span = within(clock, horizon)
+        reason = (
+            f"{best.action!r} was seen {best.visits} times in {name!r}: failure {span} "
+            f"{_span(best.failure, best.failure_lower, best.failure_upper)}, success "
+            f"{_span(best.success, best.success_lower, best.success_upper)}"
+        )
+        if not best.feasible:
+            reason += f"; nothing reaches success with {least:g}, it is the safest"
+        return Advice(best.action, reason, found)
+
+    def solved(self) -> dict[str, Floats]:
+        """Return all that was solved for a shield, by name: states by code, actions by name."""
+        decided = [decision for _, decision in sorted(self.decisions.items())]
+        rows = [
+            (rank, risk)
+            for decision in decided
+            for rank, risk in sorted(
+                enumerate(decision.alternatives), key=lambda one: one[1].action
+            )
+        ]
+        return {
+            "shield.order": np.array([float(rank) for rank, _ in rows]),
+            "shield.figures": np.array(
+                [[value for figure in risk[2:] for value in figure] for _, risk in rows]
+            ).reshape(len(rows), 3 * len(FIGURES)),
+            "shield.decisions": np.array(
+                [(one.feasible, one.failure, one.success, one.exact) for one in decided],
+                dtype=float,
+            ).reshape(len(decided), 4),
+        }
+
+    def with_solved(self, arrays: Mapping[str, Floats]) -> ShieldTable:
+        """Return this shield with what `solved` gave for one of the same states."""
+        figures, order = arrays["shield.figures"], arrays["shield.order"]
+        decisions: dict[int, ShieldDecision] = {}
+        row = 0
+        for (state, before), kept in zip(
+            sorted(self.decisions.items()), arrays["shield.decisions"].tolist(), strict=True
+        ):
+            ranked = []
+            for risk in sorted(before.alternatives, key=lambda one: one.action):
+                values = iter(figures[row].tolist())
+                of = [Figure(*three) for three in zip(values, values, values, strict=True)]
+                ranked.append((int(order[row]), ActionRisk(risk.action, risk.visits, *of)))
+                row += 1
+            alternatives = tuple(risk for _, risk in sorted(ranked, key=lambda one: one[0]))
+            decisions[state] = ShieldDecision(
+                alternatives[0].action, bool(kept[0]), kept[1], kept[2], bool(kept[3]), alternatives
+            )
+        return replace(self, decisions=decisions)
 
 
 def shield_table(
@@ -286,3 +370,20 @@ def _marks(rows: NDArray[np.int64], size: int) -> sparse.csr_matrix:
     """Return a matrix with a one in each column, in the row that is given for it."""
     columns = np.arange(rows.size)
     return sparse.csr_matrix((np.ones(rows.size), (rows, columns)), shape=(size, rows.size))
+
+
+def _alternative(risk: ActionRisk, least: float) -> Alternative:
+    feasible = risk.success.estimate >= least - EQUAL
+    return Alternative(risk.action, risk.visits, *risk.failure, *risk.success, feasible)
+
+
+def _span(value: float, lower: float, upper: float) -> str:
+    return f"{value:.3g} ({lower:.3g} to {upper:.3g})"
+
+
+def _weaker(action: str, asked: str) -> bool:
+    """Tell whether an action is, or may be, less than what the policy asks for."""
+    if action in ACTIONS:
+        return SEVERITY.index(action) < SEVERITY.index(asked)
+    # What a planner calls its own actions says nothing about limits and stops.
+    return ACTIONS[asked].moves

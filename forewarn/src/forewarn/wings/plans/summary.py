@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from forewarn.models.estimation import clopper_pearson
 from forewarn.wings.plans.world import Scalar
@@ -63,69 +63,58 @@ def flag(fields: Fields, names: Sequence[str]) -> bool | None:
     return None
 
 
-@dataclass
-class Tally:
-    """Counts of one group, as plans are judged one by one."""
-
-    plans: int = 0
-    safe: int = 0
-    unknown: int = 0
-    judged: dict[str, list[int]] = field(default_factory=dict)
-    sums: dict[str, list[float]] = field(default_factory=dict)
-
-    def add(self, fields: Fields, verdict: str, success_names: Sequence[str] = SUCCESS) -> None:
-        """Take in a plan that is "safe", "unknown", or something else."""
-        safe = verdict == "safe"
-        self.plans += 1
-        self.safe += safe
-        self.unknown += verdict == "unknown"
-        success, valid = flag(fields, success_names), flag(fields, VALID)
-        if success is not None:
-            self._count("success", success)
-            self._count("both", success and safe)
-        if valid is not None:
-            self._count("valid", valid)
-        for name in ("tokens", "calls", "goals_reached", "goals"):
-            value = fields.get(name)
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
-                entry = self.sums.setdefault(name, [0.0, 0.0])
-                entry[0] += value
-                entry[1] += 1
-
-    def _count(self, name: str, holds: bool) -> None:
-        entry = self.judged.setdefault(name, [0, 0])
-        entry[0] += holds
-        entry[1] += 1
-
-    def _mean(self, name: str) -> float | None:
-        return self.sums[name][0] / self.sums[name][1] if name in self.sums else None
-
-    def row(self, group: tuple[str, ...]) -> Row:
-        """Return the shares."""
-        shares = {name: share(count, of) for name, (count, of) in self.judged.items()}
-        goals = None
-        if "goals" in self.sums and "goals_reached" in self.sums:
-            goals = int(self.sums["goals_reached"][0]), int(self.sums["goals"][0])
-        return Row(
-            group, share(self.safe, self.plans), self.unknown,
-            shares.get("success"), shares.get("both"), shares.get("valid"),
-            goals, self._mean("tokens"), self._mean("calls"),
-        )  # fmt: skip
-
-
 def rows_by_group(
     judged: Iterable[tuple[Fields, str]],
     names: Sequence[str] = GROUPS,
     success_names: Sequence[str] = SUCCESS,
 ) -> tuple[list[Row], Row]:
-    """Return a row for each group of plans, and one for all."""
-    tallies: dict[tuple[str, ...], Tally] = defaultdict(Tally)
-    whole = Tally()
+    """Return a row for each group of plans, and one for all.
+
+    The verdict of a plan is "safe", "unknown", or something else.
+    """
+    groups: dict[tuple[str, ...], list[tuple[Fields, str]]] = defaultdict(list)
     for fields, verdict in judged:
-        for tally in (whole, tallies[group_of(fields, names)]):
-            tally.add(fields, verdict, success_names)
-    rows = [tallies[group].row(group) for group in sorted(tallies)]
-    return rows, whole.row(("all",) * len(names))
+        groups[group_of(fields, names)].append((fields, verdict))
+    rows = [_row(group, groups[group], success_names) for group in sorted(groups)]
+    everything = [one for group in groups.values() for one in group]
+    return rows, _row(("all",) * len(names), everything, success_names)
+
+
+def _row(
+    group: tuple[str, ...], judged: Sequence[tuple[Fields, str]], success_names: Sequence[str]
+) -> Row:
+    safe = [verdict == "safe" for _, verdict in judged]
+    success = [flag(fields, success_names) for fields, _ in judged]
+    valid = [flag(fields, VALID) for fields, _ in judged]
+    both = [
+        done and kept if done is not None else None
+        for done, kept in zip(success, safe, strict=True)
+    ]
+    found = {
+        name: [
+            float(value)
+            for fields, _ in judged
+            if isinstance(value := fields.get(name), (int, float)) and not isinstance(value, bool)
+        ]
+        for name in ("tokens", "calls", "goals_reached", "goals")
+    }
+    reached, goals = found["goals_reached"], found["goals"]
+    return Row(
+        group,
+        share(sum(safe), len(safe)),
+        sum(verdict == "unknown" for _, verdict in judged),
+        _share_of(success),
+        _share_of(both),
+        _share_of(valid),
+        (int(sum(reached)), int(sum(goals))) if reached and goals else None,
+        *(sum(found[name]) / len(found[name]) if found[name] else None
+          for name in ("tokens", "calls")),
+    )  # fmt: skip
+
+
+def _share_of(flags: Sequence[bool | None]) -> Share | None:
+    known = [value for value in flags if value is not None]
+    return share(sum(known), len(known)) if known else None
 
 
 def table_of(
