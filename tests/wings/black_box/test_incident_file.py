@@ -9,9 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from forewarn.errors import RecordingError
 from forewarn.recordings.registry import open_recording
 from forewarn.recordings.writing import string_cdr
 from forewarn.wings.black_box.box import Kept, LogEntry
@@ -126,9 +123,3 @@ def test_a_writer_that_is_killed_leaves_what_can_be_read(tmp_path: Path) -> None
         assert sum(1 for _ in recording.read()) >= 900
         assert recording.metadata()[TABLE]["property"] == "brake"
         assert "complete" not in recording.metadata()[TABLE]
-
-
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(RecordingError, match="cannot be made"):
-        IncidentFolder(tmp_path / "file" / "folder", 1, 1)

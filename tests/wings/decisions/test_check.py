@@ -97,12 +97,6 @@ def test_ctl_over_what_was_counted(
     assert "smoothing" not in result.err
 
 
-def test_what_breaks_a_formula_is_listed_first(forewarn: Run, corridor_model: Path) -> None:
-    result = forewarn("check", corridor_model, "!fast", "--top", "1")
-    assert result.out.strip().splitlines()[-1].startswith("fails")
-    assert "fast" in result.out.strip().splitlines()[-1]
-
-
 def test_ctl_over_smoothed_counts_is_pointed_out(forewarn: Run, corridor_model: Path) -> None:
     assert "--unsmoothed asks about" in forewarn("check", corridor_model, "EF contact").err
 

@@ -18,11 +18,6 @@ from forewarn.models.estimation import smoothed_process
 from forewarn.models.file import save_model
 from forewarn.models.process import Step, ordered
 from forewarn.states.vocabulary import Vocabulary
-from forewarn.wings.decisions.process_query import (
-    answer_process_query,
-    parse_process_query,
-    storm_process_query,
-)
 
 Run = Callable[..., Any]
 VOCABULARY = Vocabulary(("near", "fast"), ("collision", "arrived"))
@@ -118,16 +113,6 @@ def test_what_is_always_so_is_compared_and_explained(
     same = ("policy", "paths", "fine", "settled")
     assert [broken[key] for key in same] == [by_once[key] for key in same]
     assert broken["initial"]["lower"] == pytest.approx(1 - by_once["initial"]["upper"])
-
-
-@pytest.mark.parametrize("word", ["max", "min"])
-def test_what_is_always_so_is_what_storm_says(word: str) -> None:
-    pytest.importorskip("stormpy", reason="Storm is the oracle")
-    model, text = model_of(COUNTS), f'P{word}=? [ G !"collision" ]'
-    query = parse_process_query(text)
-    assert query is not None
-    ours = answer_process_query(model, query).values.estimate
-    np.testing.assert_allclose(ours, storm_process_query(model, text).values, atol=1e-6)
 
 
 def test_confidence_and_traces_that_made_the_states(forewarn: Run, acting: Path) -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from extent import examples
 from scipy import sparse
 
 from forewarn.models.counts import CountModel, Smoothing
@@ -55,14 +56,14 @@ def given_chain(answer, policy) -> np.ndarray:
 
 
 @pytest.mark.parametrize("word", ["max", "min"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(examples(12)))
 def test_policy_and_paths_are_those_of_the_probability(seed: int, word: str) -> None:
     answer, evidence, starts = answered(random_model(seed), f"P{word}(collision)")
     chain = given_chain(answer, evidence.policy)
     goal = answer.goal
     # The policy attains the estimate.
     reached = goal.astype(float)
-    for _ in range(20_000):
+    for _ in range(5_000):
         reached = np.where(goal, 1.0, chain @ reached)
     assert reached == pytest.approx(answer.values.estimate, abs=1e-6)
     # All paths of up to so many steps, the most probable first.
@@ -90,7 +91,7 @@ def test_policy_and_paths_are_those_of_the_probability(seed: int, word: str) -> 
         assert way.seen == len(way.states)  # nothing is smoothed: every step was counted
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(examples(6)))
 def test_a_part_breaks_the_bound_by_itself(seed: int) -> None:
     answer, evidence, starts = answered(random_model(seed), "Pmax(collision) <= 0.1")
     mean = float(starts @ answer.values.estimate)
@@ -101,7 +102,7 @@ def test_a_part_breaks_the_bound_by_itself(seed: int) -> None:
     inside = np.isin(np.arange(6), part.states)
     chain = given_chain(answer, evidence.policy) * inside * inside[:, np.newaxis]
     reached = (answer.goal & inside).astype(float)
-    for _ in range(20_000):
+    for _ in range(5_000):
         reached = np.where(answer.goal & inside, 1.0, chain @ reached)
     assert starts @ (reached * inside) == pytest.approx(part.probability, abs=1e-6)
     assert part.probability > 0.1

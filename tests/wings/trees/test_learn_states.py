@@ -103,12 +103,6 @@ def test_what_may_be_asked_is_chosen(forewarn, config, runs, arguments, conditio
         assert len(found["leaves"]) == 2
 
 
-def test_the_variables_of_the_file_are_those_that_are_asked_about(forewarn, config, runs):
-    config.write_text(TEXT + "states: {kind: tree, variables: [seen]}\n")
-    found = json.loads(forewarn("learn-states", runs, "-c", config, "--json").out)
-    assert all("seen" in one["condition"] for one in found["splits"])
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -130,22 +124,6 @@ def test_a_variable_that_changes_its_type_is_named(forewarn, config, tmp_path):
     trace.write_text('{"written": 1, "action": "a"}\n{"written": "two", "action": "b"}\n')
     found = forewarn("learn-states", trace, "-c", config)
     assert found.code == 2 and "written changes its type" in found.err
-
-
-def test_nothing_to_tell_apart_is_a_finding(forewarn, config, tmp_path):
-    trace = tmp_path / "trace.jsonl"
-    trace.write_text('{"written": 1, "action": "a"}\n{"written": 1, "action": "a"}\n' * 30)
-    found = forewarn("learn-states", trace, "-c", config)
-    assert found.code == 1 and "s0" in found.out
-
-
-def test_runs_of_one_step_have_leaves_and_no_transition(forewarn, config, tmp_path):
-    trace = tmp_path / "trace.jsonl"
-    line = {"written": 1, "last": "log", "seen": [], "action": "a"}
-    trace.write_text("".join(json.dumps({"run": run, **line}) + "\n" for run in range(30)))
-    assert "30  a 100%" in forewarn("learn-states", trace, "-c", config).out
-    learned = forewarn("learn", trace, "-c", config, "-o", tmp_path / "model.json")
-    assert learned.code == 2 and "no step with a known state follows another one" in learned.err
 
 
 ENDING = """\

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from forewarn.errors import CheckingError
 from forewarn.models.trie import ROOT
-from forewarn.wings.trees.concrete import concrete
 from forewarn.wings.trees.linked_abstraction import LinkedAbstraction, link
 from forewarn.wings.trees.nodes import Leaf, Split, leaves
 
@@ -128,12 +127,6 @@ def test_only_what_a_split_concerns_changes():
     assert leaves(linked.tree) == ("late", "early", "low")
 
 
-@pytest.mark.parametrize("names", [("low", "new"), ("new", "new")])
-def test_a_name_that_is_taken_is_refused(names):
-    with pytest.raises(CheckingError, match="leaf name"):
-        LinkedAbstraction(X_HIGH, _compile).split("high", "y > 0", *names)
-
-
 def test_a_leaf_that_is_not_there_is_named():
     with pytest.raises(CheckingError, match=r"no leaf 'middle' \(accepted: high, low\)"):
         LinkedAbstraction(X_HIGH, _compile).split("middle", "y > 0", "a", "b")
@@ -146,14 +139,3 @@ def test_a_run_of_a_hundred_thousand_steps_is_no_problem():
     vertices = [linked.by_leaf[linked.leaf_of(state)].vertex for _, state in run]
     assert linked.concretise(vertices, ["go"] * 99_999).real
     assert sum(linked.counts.values()) == 99_999
-
-
-def test_a_tree_of_great_depth_is_no_problem():
-    linked = LinkedAbstraction(Leaf("s"), _compile)
-    for depth in range(3000):
-        linked.split("s", "x > 1", f"t{depth}", "s")
-    assert len(linked.by_leaf) == 3001
-
-
-def test_lists_become_parts_of_a_key():
-    assert concrete({"a": [1, [2, 3]], "b": "x"}, ["a", "b"]) == ((1, (2, 3)), "x")

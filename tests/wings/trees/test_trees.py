@@ -15,7 +15,7 @@ from forewarn.expressions.values import Unknown
 from forewarn.learning.thresholds import thresholds_between
 from forewarn.wings.trees.candidates import Examples, Flags
 from forewarn.wings.trees.growth import Grower, Growth, choose_size, learn_tree
-from forewarn.wings.trees.nodes import Leaf, Split, leaves, paths
+from forewarn.wings.trees.nodes import Leaf, leaves, paths
 
 
 def _examples(variables, classes, runs=None):
@@ -162,19 +162,6 @@ def test_a_limit_of_leaves_cuts_the_best_first_growth():
     assert [c.condition for c in part] == [c.condition for c in whole[:6]]
 
 
-def test_one_leaf_if_nothing_tells_the_classes_apart():
-    grown = learn_tree(_examples({"v": [1, 1], "w": [None, None]}, ["a", "b"]), Growth())
-    assert grown.tree == Leaf("s0") and grown.counts == {"s0": {"a": 1, "b": 1}}
-
-
-def test_a_variable_that_changes_its_type_is_named():
-    examples = _examples({"size": [1, "large"]}, ["a", "b"], [3, 7])
-    with pytest.raises(
-        RecordingError, match=r"size changes its type: number in run 3, text in run 7"
-    ):
-        learn_tree(examples, Growth())
-
-
 def test_no_examples_is_an_error():
     with pytest.raises(RecordingError, match="no examples"):
         _examples({"v": []}, [])
@@ -186,20 +173,6 @@ def test_no_examples_is_an_error():
 def test_a_limit_that_cannot_be_is_refused(wrong):
     with pytest.raises(ConfigError):
         Growth(**wrong)
-
-
-def test_a_hundred_thousand_texts_take_bounded_work():
-    texts = [f"file {i} of nobody" for i in range(100_000)]
-    classes = ["odd" if i % 2 else "even" for i in range(100_000)]
-    grower = Grower(_examples({"t": texts}, classes), Growth(leaf_size=10))
-    assert sum(len(asked.conditions) for asked in grower._asked if hasattr(asked, "holds")) <= 128
-
-
-def test_thresholds_are_short_decimals():
-    examples = _examples({"v": [0.1, 0.30000000000000004]}, ["a", "b"])
-    assert learn_tree(examples, Growth()).tree == Split("v > 0.2", Leaf("s0"), Leaf("s1"))
-    counted = _examples({"v": [3, 4]}, ["a", "b"])
-    assert learn_tree(counted, Growth()).tree == Split("v > 3", Leaf("s0"), Leaf("s1"))
 
 
 def test_the_size_is_chosen_on_traces_that_were_held_out():
@@ -215,11 +188,6 @@ def test_the_size_is_chosen_on_traces_that_were_held_out():
     noise = _examples({"run": runs.tolist()}, (runs % 2).tolist(), runs.tolist())
     size, sizes = choose_size(noise, Growth(leaves=60))
     assert size == 1 and sizes[-1].loss > sizes[0].loss
-
-
-def test_one_trace_cannot_choose_a_size():
-    with pytest.raises(ConfigError, match="one trace"):
-        choose_size(_examples({"v": [1, 2]}, ["a", "b"], [0, 0]), Growth())
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def import_probguard(folder: Path | str, rate: Rate = 1.0) -> CountModel:
     rows = _rows(given, keys, source)
     for state, one in enumerate(held):
         if not one.isdisjoint(terminals):
-            rows[state] = {state: 1.0}
+            rows[state] = {state: Fraction(1)}
     first = _initial(place / "dtmc.prism", len(keys))
     starts = () if first is None else (first,)
     model, _ = labelled_chain(labels, rows, starts, terminals, source)
