@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from forewarn.signals.clock import Clock
 
 MOST_NODES = 5_000_000
-CHUNK = 400_000
-"""Nodes of branches that are judged at a time."""
 
 Indices = NDArray[np.int64]
 Names = Callable[[str, Indices], Mask]
@@ -145,21 +143,7 @@ def judge_branches(
     tree: Tree, formula: CtlFormula, names: Names, clock: Clock | None = None
 ) -> Iterator[tuple[Branch, bool]]:
     """Yield each branch and whether the formula holds of it alone."""
-    kept: list[Branch] = []
-    size = 0
-    for branch in branches(tree):
-        kept.append(branch)
-        size += len(branch.states)
-        if size >= CHUNK:
-            yield from _judged(kept, formula, names, clock)
-            kept, size = [], 0
-    if kept:
-        yield from _judged(kept, formula, names, clock)
-
-
-def _judged(
-    kept: list[Branch], formula: CtlFormula, names: Names, clock: Clock | None
-) -> Iterator[tuple[Branch, bool]]:
+    kept = list(branches(tree))
     states, edges, starts = _side_by_side(kept)
     found = evaluate(formula, lambda name: names(name, states), edges, clock)
     yield from zip(kept, found[starts].tolist(), strict=True)

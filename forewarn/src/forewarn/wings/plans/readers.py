@@ -8,10 +8,9 @@ from contextlib import suppress
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from forewarn.errors import located
-from forewarn.recordings.traces import open_text
 from forewarn.wings.plans import behaviour_trees
 from forewarn.wings.plans.states import read_state
 from forewarn.wings.plans.steps import parse_step, step_of
@@ -19,7 +18,6 @@ from forewarn.wings.plans.texts import json_lines, parsed, read_text
 from forewarn.wings.plans.world import MOST_STEPS, Plan, PlanError, Scalar, Step
 
 MOST_CHARACTERS = 512_000_000
-LONGEST_LINE = 64_000_000
 DEEPEST = 12
 #: Where a list of steps stands, the first that is there.
 LISTS = (
@@ -55,18 +53,13 @@ def read_plans(path: Path) -> Iterator[Plan]:
             for plan in read_plans(child):
                 yield replace(plan, name=f"{child.name}: {plan.name}")
         return
-    count = 0
-    try:
-        with open_text(path) as file:
-            for plan in _plans(file, path.name):
-                count += 1
-                yield plan
-    except PlanError as error:
-        raise error.located(file=path) from None
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise PlanError(f"cannot be read ({error})", file=path, accepted=ACCEPTED) from None
-    if not count:
-        raise PlanError("holds no plan", file=path, accepted=ACCEPTED)
+    none = True
+    with located(PlanError, file=path):
+        for plan in _plans(read_text(path, MOST_CHARACTERS, ACCEPTED), path.name):
+            none = False
+            yield plan
+        if none:
+            raise PlanError("holds no plan", accepted=ACCEPTED)
 
 
 def read_records(path: Path) -> Iterator[dict[str, Any]]:
@@ -90,7 +83,7 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
 
 def plans_in(text: str, name: str) -> list[Plan]:
     """Return the plans in a text, as `read_plans` does for a file; raises PlanError."""
-    found = list(_plans(StringIO(text), name))
+    found = list(_plans(text, name))
     if not found:
         raise PlanError("holds no plan", accepted=ACCEPTED)
     return found
@@ -123,34 +116,29 @@ def _one_meaning(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _plans(file: TextIO, name: str) -> Iterator[Plan]:
-    first = file.readline(LONGEST_LINE + 1)
-    while first and not first.strip():
-        first = file.readline(LONGEST_LINE + 1)
-    begun = first.lstrip("\ufeff \t")[:1]
-    if begun in ("{", "["):
-        document = _whole_line(first)
-        if document is not None and (following := file.readline(LONGEST_LINE + 1)):
-            yield from _found(document, "[0]")
-            yield from _lines(following, file)
-            return
-        if document is None and begun == "[" and _is_step(first):
-            yield _text_plan(name, first + file.read(MOST_CHARACTERS))
-            return
-        rest = "" if document is not None else file.read(MOST_CHARACTERS)
-        yield from _found(document if document is not None else parsed(first + rest, ACCEPTED), "")
-    elif first.lstrip().startswith("<") and not _is_step(first):
-        text = first + file.read(behaviour_trees.MOST_CHARACTERS + 1)
+def _plans(text: str, name: str) -> Iterator[Plan]:
+    text = text.lstrip("\ufeff \t\r\n")
+    first = text.partition("\n")[0]
+    if text[:1] in ("{", "["):
+        if text[0] == "[" and not _is_json(first) and _is_step(first):
+            yield _text_plan(name, text)
+        elif _is_json(first) and text[len(first) :].strip():
+            lines = (line for line in StringIO(text) if line.strip())
+            for number, line in enumerate(lines):
+                yield from _found(parsed(line, ACCEPTED), f"[{number}]")
+        else:
+            yield from _found(parsed(text, ACCEPTED), "")
+    elif text.startswith("<") and not _is_step(first):
         yield from behaviour_trees.read(text, name)
-    elif first:
-        yield _text_plan(name, first + file.read(MOST_CHARACTERS))
+    elif text:
+        yield _text_plan(name, text)
 
 
-def _whole_line(line: str) -> Any:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
+def _is_json(line: str) -> bool:
+    with suppress(PlanError):
+        parsed(line, ACCEPTED)
+        return True
+    return False
 
 
 def _is_step(line: str) -> bool:
@@ -159,17 +147,6 @@ def _is_step(line: str) -> bool:
     except PlanError:
         return False
     return True
-
-
-def _lines(line: str, file: Any) -> Iterator[Plan]:
-    number = 1
-    while line:
-        if len(line) > LONGEST_LINE:
-            raise PlanError(f"line {number + 1} is too long", accepted=f"up to {LONGEST_LINE}")
-        if line.strip():
-            yield from _found(parsed(line, ACCEPTED), f"[{number}]")
-            number += 1
-        line = file.readline(LONGEST_LINE + 1)
 
 
 def _found(

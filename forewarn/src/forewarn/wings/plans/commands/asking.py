@@ -150,15 +150,10 @@ def _part_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
 
 
-def _is_special(path: Path) -> bool:
-    """Tell whether a path is a pipe or a device: nothing can be read back from it."""
-    return path.exists() and not path.is_file()
-
-
 def _known(path: Path) -> dict[str, Chat]:
     """Return the answers of a former run, by what was asked."""
     found: dict[str, Chat] = {}
-    for file in () if _is_special(path) else (path, _part_of(path)):
+    for file in (path, _part_of(path)):
         if not file.is_file():
             continue
         try:
@@ -178,10 +173,6 @@ def _known(path: Path) -> dict[str, Chat]:
 @contextmanager
 def _part(path: Path) -> Iterator[TextIO]:
     """Open the file for answers as they come; it goes away when all is written."""
-    if _is_special(path):
-        with open(os.devnull, "w", encoding="utf-8") as file:
-            yield file
-        return
     part = _part_of(path)
     try:
         file = part.open("a", encoding="utf-8")

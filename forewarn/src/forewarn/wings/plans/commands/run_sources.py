@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,28 +37,6 @@ class Execution(NamedTuple):
     group: str = ""
     fields: Fields | None = None
     cut: bool = False
-
-
-class RunSource(Protocol):
-    """What gives executions, and says what their states are."""
-
-    clock: Clock
-    unit: str
-
-    def name_all(self, names: set[str]) -> None:
-        """Take note of the names that formulas use; raises InputError for one without a meaning."""
-
-    def executions(self, paths: list[Path], output: Output) -> Iterator[Execution]:
-        """Yield executions; report what is left out to `output`."""
-
-    def holds(self, name: str, states: Indices) -> Mask:
-        """Tell in which states a name holds."""
-
-    def describe(self, state: int) -> str:
-        """Return a state for people."""
-
-    def time(self, position: int) -> str:
-        """Return the time of a position for people."""
 
 
 class RecordedRuns:
@@ -182,3 +160,6 @@ class PlanRuns:
     def time(self, position: int) -> str:
         """Return the number of steps since the beginning."""
         return str(position)
+
+
+RunSource = RecordedRuns | PlanRuns
