@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
+from decision_processes import compiled, learned
 
-from forewarn.config.file import parse_spec
-from forewarn.config.yaml_text import parse_document
 from forewarn.errors import CheckingError, ConfigError
-from forewarn.learning.counting import TransitionCounter, build_model
-from forewarn.logic.specification import compile_spec
-from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.carried import tables_of, with_tables
 from forewarn.monitoring.live_session import LiveSession, with_section
@@ -38,24 +33,15 @@ properties:
     exit: 1
     hold: 0
 """
-COMPILED = compile_spec(parse_spec(parse_document(TEXT)))
+COMPILED = compiled(TEXT)
 CRASH = -1
 
 
-def learned(*, actions: bool = True) -> CountModel:
-    """Count: going on when near ends badly, braking does not."""
-    counter = TransitionCounter(COMPILED.abstraction.vocabulary)
-    rng = np.random.default_rng(1)
-    for tick in range(0, 1200, 3):
-        state, action = int(rng.integers(2)), str(rng.choice(["go", "brake"]))
-        counter.add(tick, state, action=action if actions else "")
-        crash = 0.0 if state == 0 else 0.9 if action == "go" else 0.02
-        counter.add(tick + 1, CRASH if rng.random() < crash else 0)
-    counter.end_recording()
-    return build_model(counter, rate=10.0, digest=COMPILED.abstraction.digest)
-
-
-MODEL = learned()
+CHANCES = {
+    0: {"go": {}, "brake": {}},
+    1: {"go": {CRASH: 0.9}, "brake": {CRASH: 0.02}},  # going on when near ends badly
+}
+MODEL = learned(COMPILED, CHANCES, 400)
 (AUTOMATON,) = COMPILED.automata
 TABLE = risk_of_actions(MODEL, process_of_model(MODEL, confidence=0.9), AUTOMATON, 5)
 
@@ -108,7 +94,7 @@ def test_a_record_carries_its_tables():
 
 def test_it_needs_actions_and_stays_while_running():
     with pytest.raises(CheckingError, match=r"apart.risk_of: the model counts no actions"):
-        build_monitor(COMPILED, learned(actions=False))
+        build_monitor(COMPILED, learned(COMPILED, CHANCES, 400, actions=False))
     monitor = build_monitor(COMPILED, MODEL)
     section = monitor.spec.properties["apart"]
     with pytest.raises(ConfigError, match="cannot change while running"):

@@ -6,13 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from decision_processes import compiled, learned
 
-from forewarn.config.file import parse_spec
-from forewarn.config.yaml_text import parse_document
 from forewarn.errors import CheckingError, ConfigError
-from forewarn.learning.counting import TransitionCounter, build_model
-from forewarn.logic.specification import compile_spec
-from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.carried import tables_of, with_tables
 from forewarn.monitoring.live_session import LiveSession
@@ -39,32 +35,17 @@ properties:
     exit: 1
     hold: 0
 """
-COMPILED = compile_spec(parse_spec(parse_document(TEXT)))
+COMPILED = compiled(TEXT)
 CRASH = -1
 
 
-def learned(*, actions: bool = True) -> CountModel:
-    """Count: near and dry, braking helps; near and wet, nothing does; 3 was seen without action."""
-    counter = TransitionCounter(COMPILED.abstraction.vocabulary)
-    rng = np.random.default_rng(1)
-    tick = 0
-    for _ in range(400):
-        state, action = int(rng.integers(2)), str(rng.choice(["go", "brake"]))
-        counter.add(tick, state, action=action if actions else "")
-        crash = 0.0 if state == 0 else 0.9 if action == "go" else 0.02
-        counter.add(tick + 1, CRASH if rng.random() < crash else 0)
-        tick += 3
-    for _ in range(30):
-        counter.add(tick, 2, action=str(rng.choice(["go", "brake"])) if actions else "")
-        counter.add(tick + 1, CRASH if rng.random() < 0.8 else 0)
-        tick += 3
-    counter.add(tick, 3)
-    counter.add(tick + 1, 0)
-    counter.end_recording()
-    return build_model(counter, rate=10.0, digest=COMPILED.abstraction.digest)
-
-
-MODEL = learned()
+# Near and dry, braking helps; near and wet, nothing does; in state 3 nothing is seen done.
+CHANCES = {
+    0: {"go": {}, "brake": {}},
+    1: {"go": {CRASH: 0.9}, "brake": {CRASH: 0.02}},
+    2: {"go": {CRASH: 0.8}, "brake": {CRASH: 0.8}},
+}
+MODEL = learned(COMPILED, CHANCES, 600)
 
 
 def row(watch: LiveSession, tick: int, near: float, wet: float | None, end: float = 0.0) -> RiskRow:
@@ -116,9 +97,7 @@ def test_where_nothing_was_seen_done_the_answer_to_unknown_states_holds():
 def test_a_violation_is_certain_and_other_properties_have_no_least_risk():
     watch = LiveSession(COMPILED, MODEL, {})
     assert row(watch, 0, 0, 0, end=1.0).min_risk == 1.0
-    plain = compile_spec(
-        parse_spec(parse_document(TEXT.replace("risk_measure: min_risk", "risk_measure: risk")))
-    )
+    plain = compiled(TEXT.replace("risk_measure: min_risk", "risk_measure: risk"))
     told = row(LiveSession(plain, MODEL, {}), 0, 0, 0)
     assert all(
         math.isnan(value) for value in (told.min_risk, told.min_risk_lower, told.min_risk_upper)
@@ -129,16 +108,14 @@ def test_a_model_without_actions_is_refused_with_the_key():
     with pytest.raises(
         CheckingError, match=r"properties\.apart\.risk_measure: the model counts no act"
     ):
-        LiveSession(COMPILED, learned(actions=False), {})
+        LiveSession(COMPILED, learned(COMPILED, CHANCES, 600, actions=False), {})
     assert row(LiveSession(COMPILED, None, {}), 0, 0, 0).level == Level.NONE, (
         "without a model no risk"
     )
 
 
 def test_it_cannot_be_switched_on_while_running():
-    plain = compile_spec(
-        parse_spec(parse_document(TEXT.replace("risk_measure: min_risk", "risk_measure: risk")))
-    )
+    plain = compiled(TEXT.replace("risk_measure: min_risk", "risk_measure: risk"))
     watch = LiveSession(plain, MODEL, {})
     with pytest.raises(
         ConfigError, match="risk_measure: min_risk is computed before the first tick"

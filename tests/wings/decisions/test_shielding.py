@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
+from decision_processes import compiled, learned
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,9 +16,6 @@ from forewarn.config.actions import ACTIONS, SEVERITY
 from forewarn.config.file import parse_spec
 from forewarn.config.yaml_text import parse_document
 from forewarn.errors import CheckingError, ConfigError
-from forewarn.learning.counting import TransitionCounter, build_model
-from forewarn.logic.specification import compile_spec
-from forewarn.models.counts import CountModel
 from forewarn.monitoring.build import build_monitor
 from forewarn.monitoring.carried import tables_of, with_tables
 from forewarn.monitoring.intervention import Intervention
@@ -45,37 +43,20 @@ properties:
     hold: 0
     intervention: REPLAN
 """
-COMPILED = compile_spec(parse_spec(parse_document(TEXT)))
+COMPILED = compiled(TEXT)
 CRASH, HOME = -1, -2
-# State: action: (crash, home); the rest goes on in state 0. Nothing is seen done in state 3.
+# In state 3 nothing is seen done.
 CHANCES = {
-    0: {"go": (0.0, 0.6), "wait": (0.0, 0.1)},
-    1: {"go": (0.5, 0.4), "turn": (0.1, 0.5), "wait": (0.02, 0.0), "COMFORTABLE_STOP": (0.2, 0.0)},
-    2: {"go": (0.7, 0.1), "wait": (0.6, 0.0)},
+    0: {"go": {HOME: 0.6}, "wait": {HOME: 0.1}},
+    1: {
+        "go": {CRASH: 0.5, HOME: 0.4},
+        "turn": {CRASH: 0.1, HOME: 0.5},
+        "wait": {CRASH: 0.02},
+        "COMFORTABLE_STOP": {CRASH: 0.2},
+    },
+    2: {"go": {CRASH: 0.7, HOME: 0.1}, "wait": {CRASH: 0.6}},
 }
-
-
-def learned(compiled=COMPILED, *, actions: bool = True) -> CountModel:
-    counter = TransitionCounter(compiled.abstraction.vocabulary)
-    rng = np.random.default_rng(5)
-    tick = 0
-    for _ in range(900):
-        state = int(rng.integers(3))
-        action = str(rng.choice(sorted(CHANCES[state])))
-        crash, home = CHANCES[state][action]
-        drawn = rng.random()
-        after = CRASH if drawn < crash else HOME if drawn < crash + home else 0
-        imposed = action in ACTIONS
-        counter.add(tick, state, imposed, action if actions else "")
-        counter.add(tick + 1, after)
-        tick += 3
-    counter.add(tick, 3)
-    counter.add(tick + 1, 0)
-    counter.end_recording()
-    return build_model(counter, rate=10.0, digest=compiled.abstraction.digest)
-
-
-MODEL = learned()
+MODEL = learned(COMPILED, CHANCES, 900, seed=5)
 
 
 def asked(watch: LiveSession, tick: int, near: float, wet: float | None) -> Intervention:
@@ -122,7 +103,7 @@ def test_where_nothing_is_known_nothing_is_recommended_and_the_request_stays():
     found = [asked(watch, tick, 1, None) for tick in range(1, 5)][-1]
     assert (found.recommendation, found.alternatives) == ("", ())
     assert "the state is not known" in found.recommendation_reason
-    plain = compile_spec(parse_spec(parse_document(TEXT.replace("shield:", "# shield:"))))
+    plain = compiled(TEXT.replace("shield:", "# shield:"))
     for near, wet in ((1, 0), (1, 1)):
         ours = asked(LiveSession(COMPILED, MODEL, {}), 0, near, wet)
         theirs = asked(LiveSession(plain, MODEL, {}), 0, near, wet)
@@ -150,7 +131,7 @@ def test_nothing_that_is_recommended_is_less_than_what_is_asked_for(action, stat
 
 
 def test_if_nothing_reaches_success_the_safest_is_named_and_that_is_said():
-    strict = compile_spec(parse_spec(parse_document(TEXT.replace("0.4", "0.999"))))
+    strict = compiled(TEXT.replace("0.4", "0.999"))
     request = asked(LiveSession(strict, MODEL, {}), 0, 0, 1)
     assert not any(one.feasible for one in request.alternatives)
     safest = min(request.alternatives, key=lambda one: one.failure)
@@ -192,17 +173,17 @@ def test_a_record_carries_what_was_solved():
     ],
 )
 def test_what_makes_no_sense_is_refused_with_its_key(change, words):
-    compiled = compile_spec(parse_spec(parse_document(TEXT.replace(*change))))
+    changed = compiled(TEXT.replace(*change))
     with pytest.raises(CheckingError, match=".*".join(words)):
-        LiveSession(compiled, MODEL, {})
+        LiveSession(changed, MODEL, {})
     if "shield: the state" not in words[0]:
         with pytest.raises(CheckingError, match=words[0]):
-            LiveSession(compiled, None, {})
+            LiveSession(changed, None, {})
 
 
 def test_it_needs_actions_and_says_so_without_a_model():
     with pytest.raises(CheckingError, match="shield: the model counts no actions"):
-        LiveSession(COMPILED, learned(actions=False), {})
+        LiveSession(COMPILED, learned(COMPILED, CHANCES, 900, actions=False), {})
     watch = LiveSession(COMPILED, None, {})
     assert "shield: without a model nothing is recommended" in watch.monitor.notes
     with pytest.raises(ConfigError, match=r"shield\.at_least"):
