@@ -165,7 +165,6 @@ def test_evidence_and_what_is_lost_are_what_the_process_promises(runs, maximise,
     assert real + sum(lost.values()) == pytest.approx(made.answer.estimate, abs=1e-9)
     assert made.answer.lower <= made.answer.estimate + 1e-9 <= made.answer.upper + 2e-9
     found = refiner.refine(question, Limits(rounds=6))
-    refiner._linked.check()
     assert found.ending in ("holds", "real", "no split", "budget")
     assert (found.ending == "holds") == (found.answer.estimate <= bound)
     assert found.ending != "real" or found.real > bound

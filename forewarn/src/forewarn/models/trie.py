@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 
 Concrete = tuple[Hashable, ...]
 """Values of the variables of a tree, in their order; None where unknown."""
@@ -49,36 +48,6 @@ class Trie:
         self._children[key] = there
         self._following.setdefault(endpoint, {})[there] = None
         return there, True
-
-    def first_runs(self) -> dict[int, int]:
-        """Return for each endpoint the number of its first run, where runs that share are next.
-
-        The runs through an endpoint have `runs` numbers in a row, and those of endpoints on
-        different branches have none in common.
-        """
-        found, waiting = {ROOT: 0}, [ROOT]
-        while waiting:
-            endpoint = waiting.pop()
-            number = found[endpoint]
-            for there in self.following(endpoint):
-                found[there] = number
-                number += self.runs[there]
-                waiting.append(there)
-        return found
-
-    def numbers(self, runs: Iterable[Iterable[tuple[str, Concrete]]]) -> list[int]:
-        """Return the number of each run (`first_runs`): all that were entered, in any order."""
-        first, taken = self.first_runs(), Counter[int]()
-        found = []
-        for run in runs:
-            endpoint = ROOT
-            for action, state in run:
-                endpoint = self._children[endpoint, action, state]
-            # Those that end at an endpoint come behind those that go on from it.
-            number = first[endpoint] + self.runs[endpoint] if endpoint != ROOT else 0
-            taken[endpoint] += 1
-            found.append(number - taken[endpoint])
-        return found
 
     def endpoints(self) -> Iterator[int]:
         """Yield all endpoints but the root."""

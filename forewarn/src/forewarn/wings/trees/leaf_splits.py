@@ -10,9 +10,9 @@ import numpy as np
 
 from forewarn.expressions.syntax import parse_expression
 from forewarn.models.trie import Concrete
+from forewarn.wings.trees.abstracted_runs import AbstractedRuns
 from forewarn.wings.trees.candidates import Examples
 from forewarn.wings.trees.growth import Choice, Grower, Growth
-from forewarn.wings.trees.linked_abstraction import LinkedAbstraction
 from forewarn.wings.trees.nodes import MAX_DEPTH, paths
 from forewarn.wings.trees.refined import BEFORE, Trace
 
@@ -20,44 +20,37 @@ MOST_EXAMPLES = 20_000
 
 
 class LeafSplitter:
-    """Finds splits of the leaves of a tree as it is when asked, and tries them on held-out runs.
-
-    A group is what a run belongs to, in the order of the trie.
-    """
+    """Finds splits of the leaves of a tree as it is when asked, and tries them on held-out runs."""
 
     def __init__(
         self,
-        linked: LinkedAbstraction,
+        runs: AbstractedRuns,
         variables: Sequence[str],
-        groups: Sequence[Hashable],
         held_out: Sequence[Trace],
     ) -> None:
-        self._linked = linked
+        self._runs = runs
         self._variables = tuple(variables)
-        self._groups = groups
         self._held_out = held_out
-        self._first_runs = linked.trie.first_runs()  # no split moves an endpoint
 
     def best(self, leaf: str, growth: Growth) -> Choice | None:
         """Return the condition that best predicts what follows the states of a leaf."""
-        trie = self._linked.trie
+        trie = self._runs.trie
         rows: list[tuple[Concrete, Hashable, Hashable]] = []
-        for endpoint in sorted(self._linked.by_leaf[leaf].endpoints):
+        for endpoint in self._runs.endpoints(leaf):
             for there in trie.following(endpoint):
-                edge = (trie.action[there], self._linked.vertex(there))
-                first = self._first_runs[there]
-                through = self._groups[first : first + trie.runs[there]]
-                rows += [(trie.state[endpoint], edge, group) for group in through]
+                edge = (trie.action[there], self._runs.state_of[there])
+                groups = self._runs.groups[there]
+                rows += [(trie.state[endpoint], edge, group) for group in groups]
             if len(rows) > MOST_EXAMPLES:
                 break
-        states, kinds, groups = zip(*rows, strict=True) if rows else ((), (), ())
+        states, kinds, owners = zip(*rows, strict=True) if rows else ((), (), ())
         if len({*kinds}) < 2:
             return None
         known = self._known(leaf)
         columns = zip(self._variables, zip(*states, strict=True), strict=False)
         asked = {name: column for name, column in columns if name in known}
-        number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
-        numbers = [number[group] for group in groups]
+        number = {group: i for i, group in enumerate(dict.fromkeys(owners))}
+        numbers = [number[group] for group in owners]
         examples = Examples(asked, kinds, numbers)
         path = self._path(leaf)
         if len(path) >= MAX_DEPTH or not asked:
@@ -71,34 +64,34 @@ class LeafSplitter:
         A split on another one loses the moments at which it is unknown, and their steps: a bound
         would then hold only because those steps are missing.
         """
-        trie = self._linked.trie
-        states = [trie.state[endpoint] for endpoint in self._linked.by_leaf[leaf].endpoints]
+        trie = self._runs.trie
+        states = [trie.state[endpoint] for endpoint in self._runs.endpoints(leaf)]
         columns = zip(self._variables, zip(*states, strict=True), strict=False)
         return {name for name, column in columns if all(v is not None and v == v for v in column)}
 
     def _path(self, leaf: str) -> list[str]:
         """Return the conditions of the tree on the path to a leaf."""
-        [path] = [path for found, path in paths(self._linked.tree) if found.name == leaf]
+        [path] = [path for found, path in paths(self._runs.tree) if found.name == leaf]
         return [text for text, _ in path if text not in BEFORE]
 
     def helps(self, leaf: str, condition: str) -> bool:
         """Tell whether a split predicts better how held-out runs go on: action and next leaf."""
-        linked, trie = self._linked, self._linked.trie
-        says = linked.condition(condition)
+        runs, trie = self._runs, self._runs.trie
+        says = runs.condition(condition)
         whole: Counter[Hashable] = Counter()
         parts: dict[bool | None, Counter[Hashable]] = {}
-        for endpoint in linked.by_leaf[leaf].endpoints:
+        for endpoint in runs.endpoints(leaf):
             part = parts.setdefault(says(trie.state[endpoint]), Counter())
             for there in trie.following(endpoint):
-                edge = (trie.action[there], linked.leaf_of(trie.state[there]))
+                edge = (trie.action[there], runs.leaf_of(trie.state[there]))
                 whole[edge] += trie.runs[there]
                 part[edge] += trie.runs[there]
         if None in parts:  # moments at which it is unknown would be lost
             return False
         before = after = 0.0
         for state, action, following in self._tested():
-            if linked.leaf_of(state) == leaf:
-                edge, outcome = (action, linked.leaf_of(following)), says(state)
+            if runs.leaf_of(state) == leaf:
+                edge, outcome = (action, runs.leaf_of(following)), says(state)
                 before += _bits(whole, edge)
                 after += _bits(whole if outcome is None else parts.get(outcome, whole), edge)
         return after < before - 1e-9
@@ -111,11 +104,11 @@ class LeafSplitter:
     def loss(self) -> float:
         """Return the logarithmic loss (bits) of the actions of held-out runs; NaN without any."""
         counts: dict[str | None, Counter[Hashable]] = {}
-        for edge, number in self._linked.counts.items():
-            leaf = self._linked.by_vertex[edge.state].leaf
+        for edge, number in self._runs.counts().items():
+            leaf = self._runs.names[edge.state]
             counts.setdefault(leaf, Counter())[edge.action] += number
         bits = [
-            _bits(counts.get(self._linked.leaf_of(state), Counter()), action)
+            _bits(counts.get(self._runs.leaf_of(state), Counter()), action)
             for state, action, _ in self._tested()
         ]
         return float(np.mean(bits)) if bits else float("nan")
@@ -123,7 +116,7 @@ class LeafSplitter:
     def names(self, leaf: str) -> tuple[str, str]:
         """Return the names of the leaves that a leaf is split into."""
         stem = leaf
-        while {f"{stem}_y", f"{stem}_n"} & self._linked.by_leaf.keys():
+        while {f"{stem}_y", f"{stem}_n"} & self._runs.numbers.keys():
             stem += "_"
         return f"{stem}_y", f"{stem}_n"
 

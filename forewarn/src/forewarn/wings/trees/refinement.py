@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -25,12 +24,12 @@ from forewarn.checking.probable_paths import Path, probable_paths, with_start
 from forewarn.errors import CheckingError
 from forewarn.models.chain import Floats
 from forewarn.models.process import Flow, Mask, Step, count_actions, ordered
-from forewarn.models.trie import ROOT
+from forewarn.models.trie import NOWHERE, ROOT
 from forewarn.registry import part
+from forewarn.wings.trees.abstracted_runs import AbstractedRuns, Compile
 from forewarn.wings.trees.concrete import Condition
 from forewarn.wings.trees.growth import Choice, Growth
 from forewarn.wings.trees.leaf_splits import LeafSplitter
-from forewarn.wings.trees.linked_abstraction import Compile, link
 from forewarn.wings.trees.nodes import Leaf, Node, Split
 from forewarn.wings.trees.refined import (
     BEFORE,
@@ -74,17 +73,14 @@ class Refiner:
 
         for name in reversed([*BEFORE]):
             tree = Split(name, Leaf(name), tree)
-        self._linked = link(tree, runs, compiled)
-        if not self._linked.by_leaf[GOAL].endpoints:
+        self._runs = AbstractedRuns(tree, runs, compiled, groups)
+        if not self._runs.endpoints(GOAL):
             raise CheckingError(
                 "no run reaches the goal", accepted="runs some of which reach what is bounded"
             )
-        if not self._linked.initial():
+        if not self._runs.initial():
             raise CheckingError("no run begins in a known state", accepted="known variables")
-        numbers = self._linked.trie.numbers(runs)
-        ordered_runs = zip(numbers, groups or range(len(runs)), strict=True)
-        of_runs = [group for _, group in sorted(ordered_runs, key=itemgetter(0))]
-        self._splitter = LeafSplitter(self._linked, variables, of_runs, held_out)
+        self._splitter = LeafSplitter(self._runs, variables, held_out)
 
     def refine(
         self,
@@ -122,15 +118,15 @@ class Refiner:
 
     def _made(self, question: RefinementQuery) -> _Made:
         """Return the process as the tree makes it now, and its answer."""
-        linked = self._linked
-        goal, ended = linked.by_leaf[GOAL].vertex, linked.by_leaf[ENDED]
+        runs = self._runs
+        goal, ended = runs.numbers[GOAL], runs.numbers[ENDED]
         # What never occurs is no state of which the bounds have to say anything.
-        known = linked.by_vertex.keys() - ({ended.vertex} if not ended.endpoints else {})
+        known = {*runs.numbers.values()} - (set() if runs.endpoints(ENDED) else {ended})
         steps = ordered(
             Counter(
                 {
                     Step(edge.action or REST, False, edge.state, edge.following): number
-                    for edge, number in linked.counts.items()
+                    for edge, number in runs.counts().items()
                     if self._leaf(edge.state) not in BEFORE
                 }
             )
@@ -141,11 +137,11 @@ class Refiner:
         targets[place[goal]] = True
         bounds = part("decisions", "process_bounds", "refine")
         bounded = bounds.counted_process(counted, len(place), grown=True)
-        going_on = np.array([vertex != ended.vertex for vertex in counted.states])
+        going_on = np.array([vertex != ended for vertex in counted.states])
         choosing = "greatest" if question.maximise else "least"
         found = bounded.value(bounds.Query(targets, going_on, choosing))
         values = np.nan_to_num(found.estimate)  # nothing was seen done, nothing is promised
-        initial = linked.initial()
+        initial = runs.initial()
         weights = np.zeros(len(place))
         for vertex, number in initial.items():
             weights[place[vertex]] = number
@@ -171,17 +167,15 @@ class Refiner:
         That is what it promises above what follows; all together, and the first, are what the
         process promises.
         """
-        linked, trie = self._linked, self._linked.trie
+        states, trie = self._runs.state_of, self._runs.trie
         place = {vertex: i for i, vertex in enumerate(made.states)}
-        first = [there for there in trie.following(ROOT) if linked.vertex(there) is not None]
+        first = [there for there in trie.following(ROOT) if states[there] != NOWHERE]
         total = sum(trie.runs[there] for there in first)
         waiting = [(there, trie.runs[there] / total) for there in first]
         real, lost = 0.0, Counter[str]()
         while waiting:
             here, weight = waiting.pop()
-            vertex = linked.vertex(here)
-            assert vertex is not None
-            leaf, i = linked.by_vertex[vertex].leaf, place[vertex]
+            leaf, i = self._leaf(states[here]), place[states[here]]
             if leaf == GOAL:
                 real += weight
                 continue
@@ -189,15 +183,13 @@ class Refiner:
             onward = [
                 there
                 for there in trie.following(here)
-                if trie.action[there] == wanted and linked.vertex(there) is not None
+                if trie.action[there] == wanted and states[there] != NOWHERE
             ]
             runs = sum(trie.runs[there] for there in onward)
             follows = 0.0
             for there in onward:
                 share = trie.runs[there] / runs
-                following = linked.vertex(there)
-                assert following is not None
-                follows += share * made.values[place[following]]
+                follows += share * made.values[place[states[there]]]
                 waiting.append((there, weight * share))
             lost[leaf] += weight * (made.values[i] - follows)
         return real, dict(lost)
@@ -224,12 +216,12 @@ class Refiner:
                 rejected.append((leaf, choice.condition))
                 continue
             path = self._path_through(leaf, made)
-            self._linked.split(leaf, choice.condition, *self._splitter.names(leaf))
+            self._runs.split(leaf, choice.condition, *self._splitter.names(leaf))
             return leaf, choice, path
         return None
 
     def _path_through(self, leaf: str, made: _Made) -> tuple[tuple[str, ...], float]:
-        vertex = self._linked.by_leaf[leaf].vertex
+        vertex = self._runs.numbers[leaf]
         for path in probable_paths(made.matrix, made.start, made.targets, PATHS):
             vertices, actions = _walked(path, made)
             if vertex in vertices:
@@ -245,7 +237,7 @@ class Refiner:
         real: float,
         rejected: Sequence[tuple[str, str]],
     ) -> Refined:
-        tree = self._linked.tree
+        tree = self._runs.tree
         for _ in BEFORE:
             assert isinstance(tree, Split)
             tree = tree.otherwise
@@ -265,8 +257,8 @@ class Refiner:
     def _ways(self, made: _Made) -> Iterator[Way]:
         for path in probable_paths(made.matrix, made.start, made.targets, SHOWN):
             vertices, actions = _walked(path, made)
-            found = self._linked.concretise(vertices, list(map(_recorded, actions)))
-            runs = sum(self._linked.trie.runs[e] for e in found.endpoints) if found.real else 0
+            found = self._runs.concretise(vertices, list(map(_recorded, actions)))
+            runs = sum(self._runs.trie.runs[e] for e in found.endpoints) if found.real else 0
             yield Way(self._named(vertices, actions), path.probability, runs, found.step)
 
     def _critical(self, made: _Made, bound: float) -> CriticalPart:
@@ -276,12 +268,12 @@ class Refiner:
         return CriticalPart(tuple(map(self._leaf, inner)), *found[1:])
 
     def _flows(self) -> Iterator[Flow]:
-        for edge, number in sorted(self._linked.counts.items()):
+        for edge, number in sorted(self._runs.counts().items()):
             if self._leaf(edge.state) not in BEFORE:
                 yield Flow(self._leaf(edge.state), edge.action, self._leaf(edge.following), number)
 
     def _leaf_values(self, made: _Made) -> dict[str, LeafValue]:
-        initial = self._linked.initial()
+        initial = self._runs.initial()
         parts = zip(made.states, made.values, made.actions[:-1], strict=True)
         return {
             self._leaf(vertex): LeafValue(initial[vertex], float(value), _recorded(action))
@@ -291,10 +283,10 @@ class Refiner:
     @property
     def _leaves(self) -> int:
         """How many leaves the tree has."""
-        return len(self._linked.by_leaf) - len(BEFORE)
+        return len(self._runs.numbers) - len(BEFORE)
 
     def _leaf(self, vertex: int) -> str:
-        return self._linked.by_vertex[vertex].leaf
+        return self._runs.names[vertex]
 
 
 def _recorded(action: str) -> str:
