@@ -15,7 +15,7 @@ from forewarn.errors import CheckingError
 from forewarn.models.estimation import smoothed_process
 from forewarn.wings.decisions.model_process import need_actions, process_of_model
 from forewarn.wings.decisions.process_bounds import BoundedValues, CountedProcess, Query
-from forewarn.wings.decisions.storm import QueryResult
+from forewarn.wings.decisions.storm import QueryResult, named_for_storm
 from forewarn.wings.decisions.storm_api import Storm
 
 if TYPE_CHECKING:
@@ -163,16 +163,7 @@ def storm_process_query(
     """Return Storm's answer to a PCTL query about the decision process, for the model's states."""
     need_actions(model)
     process = smoothed_process(model, smoothing)
-    labels: dict[str, Mask] = {}
-
-    def label(found: re.Match[str]) -> str:
-        if found[1] == "init":
-            return '"init"'
-        name = f"label{len(labels)}"
-        labels[name] = where_holds(found[1], model.vocabulary, process.states, text)
-        return f'"{name}"'
-
-    asked = re.sub(r'"([^"]*)"', label, text)
+    asked, labels = named_for_storm(text, model.vocabulary, process.states)
     starts = np.pad(model.starts > 0, (0, process.size - model.size))
     storm = Storm()
     made = storm.mdp(process, labels, starts if starts.any() else 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from forewarn.logic.automaton import Automaton
     from forewarn.models.chain import Chain, Floats
     from forewarn.models.counts import CountModel
+    from forewarn.states.interface import StateSpace
 
 EXACT_NODES = 2000
 PRECISION = 1e-9
@@ -89,17 +91,23 @@ def check_query(model: CountModel, chain: Chain, query: str) -> QueryResult:
 
         return QueryResult(query, ctl.evaluate(formula, leaf, matrix), notes)
     storm = Storm()
-    labels: dict[str, Mask] = {}
-    text = re.sub(r'"([^"]*)"', lambda found: _label(model, found[1], labels, query), query)
+    text, labels = named_for_storm(query, model.vocabulary, model.states)
     starts = model.starts > 0
     made = storm.dtmc(matrix, labels, starts if starts.any() else 0)
     return QueryResult(query, storm.check(made, text, PRECISION), notes)
 
 
-def _label(model: CountModel, name: str, labels: dict[str, Mask], query: str) -> str:
-    """Give Storm an identifier for a name that may hold any character."""
-    if name == "init":
-        return '"init"'
-    label = f"label{len(labels)}"
-    labels[label] = where_holds(name, model.vocabulary, model.states, query)
-    return f'"{label}"'
+def named_for_storm(
+    text: str, space: StateSpace, states: Sequence[int]
+) -> tuple[str, dict[str, Mask]]:
+    """Return a query with identifiers for names that may hold any character, and their states."""
+    labels: dict[str, Mask] = {}
+
+    def label(found: re.Match[str]) -> str:
+        if found[1] == "init":
+            return found[0]
+        name = f"label{len(labels)}"
+        labels[name] = where_holds(found[1], space, tuple(states), text)
+        return f'"{name}"'
+
+    return re.sub(r'"([^"]*)"', label, text), labels

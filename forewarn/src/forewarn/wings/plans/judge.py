@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -277,18 +279,14 @@ class _Judging:
         self._spend(len(changes))
         before: dict[str, set[str]] = {}
         symmetric = name in self.rules.symmetric
-        reaching: set[str] = set()
-        since, stale = 0, False
-        for index, (position, (left, right), holds) in enumerate(changes):
-            for begin, end in ((left, right), (right, left))[: 1 + symmetric]:
-                ways = before.setdefault(end, set())
-                (ways.add if holds else ways.discard)(begin)
-                leads = end in targets or end in reaching
-                stale = stale or (leads and not (holds and begin in reaching))
-            following = changes[index + 1][0] if index + 1 < len(changes) else self.n
-            if stale and following > position:
-                yield since, position, reaching
-                reaching, since, stale = self._backward(before, targets), position, False
+        since, reaching = 0, self._backward(before, targets)
+        for position, moment in groupby(changes, key=itemgetter(0)):
+            yield since, position, reaching
+            for _, (left, right), holds in moment:
+                for begin, end in ((left, right), (right, left))[: 1 + symmetric]:
+                    ways = before.setdefault(end, set())
+                    (ways.add if holds else ways.discard)(begin)
+            since, reaching = position, self._backward(before, targets)
         yield since, self.n, reaching
 
     def _backward(self, before: Mapping[str, set[str]], targets: frozenset[str]) -> set[str]:
