@@ -141,8 +141,6 @@ def test_plans_without_steps_are_told(forewarn: Run, rules: Path, tmp_path: Path
         (["check", "missing.json"], "missing.json"),
         (["check", "plan.txt", "-a", "missing.yaml"], "missing.yaml"),
         (["ask", "tasks.jsonl"], "neither --url nor --prompts"),
-        (["ask", "tasks.jsonl", "-o", "x"], "-o needs --url"),
-        (["ask", "tasks.jsonl", "--url", "http://h/v1"], "--url needs --model and -o"),
         (["ask", "plan.txt", "--prompts", "x"], "plan.txt"),
     ],
 )

@@ -79,15 +79,6 @@ def test_asks_for_each_requirement_and_the_answers_can_be_graded(
     assert graded.code == 0
 
 
-def test_without_a_key_none_is_sent(
-    forewarn: Run, serve: Callable[..., Stub], rules: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    stub = serve(completion("G a"))
-    ask(forewarn, stub, rules)
-    assert "Authorization" not in stub.requests[0][1]
-
-
 @pytest.mark.parametrize(
     "trouble",
     [(429, "slow down", ("Retry-After", "0")), (503, ""), (500, "oops"), "cut",
@@ -170,22 +161,6 @@ def test_wrong_usage_is_named(
     assert result.code == 2
     assert said in result.err
     assert "secret" not in result.text
-
-
-def test_nobody_listens(forewarn: Run, serve: Callable[..., Stub], rules: Path) -> None:
-    stub = serve(completion("x"))
-    stub.close()
-    result, answers = ask(forewarn, stub, rules, "--retries", "0")
-    assert result.code == 1
-    assert "no connection" in answers[0]["error"]
-
-
-def test_requirements_without_words_are_refused(forewarn: Run, tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    path.write_text('{"id": 1, "formula": "G a"}\n')
-    result = forewarn("spec", "ask", path, "--prompts", tmp_path / "p")
-    assert result.code == 2
-    assert "text is missing" in result.err
 
 
 def many(folder: Path, count: int) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 from learned_runs import SPEC, record
 
 from forewarn.config.file import load_spec
-from forewarn.config.yaml_text import load_document
 
 
 @pytest.fixture
@@ -27,17 +25,6 @@ def recorded(tmp_path: Path):
         return record(tmp_path / f"runs{share}_{seed}.jsonl", seed, number, share=share)
 
     return written
-
-
-def test_a_fire_that_only_merged_states_promise(forewarn, config, recorded):
-    bound = ("--query", "Pmax(fire) <= 0.3")
-    printed = forewarn("refine", recorded(0.1), "-c", config, *bound, "--write")
-    assert printed.code == 0 and "the bound holds" in printed.out
-    tree = load_document(config).data["states"]["tree"]
-    assert "key" in json.dumps(tree) and load_spec(config).states.kind == "tree"
-    # The refined tree is where the next refinement begins: it has nothing to do.
-    again = json.loads(forewarn("refine", recorded(0.1), "-c", config, *bound, "--json").out)
-    assert (again["ending"], again["rounds"], again["diff"]) == ("holds", [], "")
 
 
 COMMENTED = """\
@@ -75,29 +62,6 @@ def test_what_people_wrote_beside_a_tree_stays_when_it_is_refined(forewarn, conf
     # A tree that is grown anew has other leaves: what was said of the old ones goes.
     assert forewarn("learn-states", recorded(0.1), "-c", config, "--write").code == 0
     assert "stove's here" not in config.read_text() and "# Ours since May." in config.read_text()
-
-
-def test_what_would_be_written_is_shown_without_digests(forewarn, config, recorded):
-    command = (recorded(0.1), "-c", config, "--query", "Pmax(fire) <= 0.3")
-    assert not re.search('"[0-9a-f]{12}"', forewarn("refine", *command).out)
-    assert forewarn("learn-states", recorded(0.1, seed=3), "-c", config, "--write").code == 0
-    shown = forewarn("refine", *command).out
-    assert not re.search('"[0-9a-f]{12}"', shown)
-    assert "-    ...\n" in shown and "+    ...\n" in shown
-    change = json.loads(forewarn("refine", *command, "--json").out)["diff"]
-    assert len(re.findall('"[0-9a-f]{12}"', change)) > 180
-
-
-def test_a_fire_that_runs_really_have(forewarn, config, recorded):
-    found = forewarn(
-        "refine", recorded(0.6), "-c", config, "--query", "Pmax(fire) <= 0.3", "--json"
-    )
-    said = json.loads(found.out)
-    assert found.code == 1 and said["ending"] == "real"
-    assert 0.3 < said["borne_out"] <= said["answer"]["estimate"]
-    assert said["critical"]["probability"] > 0.3
-    assert any(path["runs"] for path in said["paths"])
-    assert config.read_text() == SPEC
 
 
 TWO_ENDS = """\

@@ -8,14 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from extent import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from forewarn.errors import ModelError
 from forewarn.wings.trees.nodes import Leaf, Split
 from forewarn.wings.trees.refined import (
-    ENDINGS,
     CriticalPart,
     Flow,
     GoalEstimate,
@@ -26,56 +22,9 @@ from forewarn.wings.trees.refined import (
 )
 from forewarn.wings.trees.refinement_file import Refinement, load_refinement, save_refinement
 
-names = st.text(min_size=1, max_size=8)
-chances = st.floats(0, 1)
-numbers = st.integers(0, 1 << 40)
-answers = st.builds(
-    GoalEstimate, chances, chances, chances, st.integers(1, 1024), chances | st.just(math.nan)
-)
-trees = st.recursive(
-    st.builds(Leaf, st.just("s")), lambda part: st.builds(Split, names, part, part), max_leaves=6
-)
-paths = st.lists(names, max_size=6).map(tuple)
-refinements = st.builds(
-    Refined,
-    st.sampled_from([*ENDINGS]),
-    trees,
-    st.lists(
-        st.builds(Round, names, names, chances, chances, paths, chances, answers, answers),
-        max_size=3,
-    ).map(tuple),
-    answers,
-    chances,
-    st.lists(st.builds(Way, paths, chances, numbers, st.just(0)), max_size=3).map(tuple),
-    st.none() | st.builds(CriticalPart, paths, chances, chances, st.booleans(), numbers, names),
-    st.lists(st.tuples(names, names), max_size=3).map(tuple),
-    st.lists(st.builds(Flow, names, names, names, st.integers(1, 1 << 40)), max_size=4).map(tuple),
-    st.dictionaries(names, st.builds(LeafValue, numbers, chances, names), max_size=4),
-)
-
-
-def numbered(tree: Any, count: list[int]) -> Any:
-    """Return the tree with a name of its own for each leaf."""
-    if isinstance(tree, Leaf):
-        count.append(1)
-        return Leaf(f"s{len(count)}")
-    return Split(tree.condition, numbered(tree.then, count), numbered(tree.otherwise, count))
-
-
-@settings(max_examples=examples(25))
-@given(refined=refinements, query=names)
-def test_what_is_saved_is_read_again(
-    tmp_path_factory: pytest.TempPathFactory, refined: Refined, query: str
-) -> None:
-    found = Refinement(query, refined._replace(tree=numbered(refined.tree, [])))
-    path = tmp_path_factory.getbasetemp() / "refined.json"
-    save_refinement(found, path)
-    # Not a number is not itself: what is written for it is.
-    assert repr(load_refinement(path)) == repr(found)
-
 
 @pytest.fixture
-def content(tmp_path: Path) -> dict[str, Any]:
+def found() -> Refinement:
     answer = GoalEstimate(0.5, 0.1, 1.0, 2, math.nan)
     refined = Refined(
         "real", Split("x > 1", Leaf("a"), Leaf("b")),
@@ -84,9 +33,19 @@ def content(tmp_path: Path) -> dict[str, Any]:
         CriticalPart(("a",), 0.5, 0.1, True, 1, "tried"), (("b", "x > 2"),),
         (Flow("a", "go", "(goal)", 3),), {"a": LeafValue(3, 0.5, "go")},
     )  # fmt: skip
-    save_refinement(Refinement("Pmax(f) <= 0.1", refined), tmp_path / "sound.json")
-    found: dict[str, Any] = json.loads((tmp_path / "sound.json").read_text())
-    return found
+    return Refinement("Pmax(f) <= 0.1", refined)
+
+
+@pytest.fixture
+def content(found: Refinement, tmp_path: Path) -> dict[str, Any]:
+    save_refinement(found, tmp_path / "sound.json")
+    return dict(json.loads((tmp_path / "sound.json").read_text()))
+
+
+def test_what_is_saved_is_read_again(found: Refinement, tmp_path: Path) -> None:
+    save_refinement(found, tmp_path / "refined.json")
+    # Not a number is not itself: what is written for it is.
+    assert repr(load_refinement(tmp_path / "refined.json")) == repr(found)
 
 
 @pytest.mark.parametrize(
