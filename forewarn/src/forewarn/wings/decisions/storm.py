@@ -68,6 +68,19 @@ class QueryResult:
     query: str
     values: Values
     notes: tuple[str, ...] = ()
+    act: float | None = None
+
+    @property
+    def is_truth(self) -> bool:
+        """Whether the query is a formula that holds or does not."""
+        return self.values.dtype == bool
+
+    @property
+    def fine(self) -> Mask:
+        """States in which nothing is found fault with: a risk is below its threshold `act`."""
+        if self.is_truth:
+            return np.asarray(self.values, dtype=bool)
+        return ~(self.values >= (np.inf if self.act is None else self.act))
 
 
 def check_query(model: CountModel, chain: Chain, query: str) -> QueryResult:

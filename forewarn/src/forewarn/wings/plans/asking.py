@@ -16,8 +16,6 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
-from email.utils import parsedate_to_datetime
 from http.client import HTTPException, HTTPMessage, HTTPResponse
 from typing import IO, Any
 
@@ -232,13 +230,9 @@ def _refused(error: urllib.error.HTTPError, endpoint: Endpoint) -> Exception:
 
 
 def _seconds(text: str | None) -> float:
-    """Return the seconds that a Retry-After names, or that are left until its date."""
+    """Return the seconds that a Retry-After names, 0 if it names none."""
     with suppress(ValueError):
         return max(0.0, float(text or 0))
-    with suppress(ValueError, TypeError):
-        date = parsedate_to_datetime(text or "")
-        date = date if date.tzinfo is not None else date.replace(tzinfo=timezone.utc)
-        return max(0.0, (date - datetime.now(timezone.utc)).total_seconds())
     return 0.0
 
 

@@ -95,23 +95,6 @@ class Options:
     report: Path | None = report_option()
 
 
-@dataclass(frozen=True, eq=False)
-class CheckedQuery:
-    """The answer to one query; in `fine` states, shape (n,), nothing is found fault with.
-
-    `limit` is what the values were compared with, empty without.
-    """
-
-    result: QueryResult
-    fine: Mask
-    limit: str = ""
-
-    @property
-    def is_truth(self) -> bool:
-        """Whether the query is a formula that holds or does not."""
-        return self.result.values.dtype == bool
-
-
 def run(options: Options, output: Output) -> int:
     """Ask, and print the answers for the states where they matter most."""
     check_output(options.report)
@@ -185,10 +168,7 @@ def _of_process(
         if query is None:
             with storm_speaks(output):
                 result = storm_process_query(model, asked, smoothing)
-            truth = result.values.dtype == bool
-            fine = result.values if truth else np.ones(model.size, dtype=bool)
-            answer = CheckedQuery(result, np.asarray(fine, dtype=bool))
-            return Checked(_answer_text(answer, model, first)), _record(answer, model, first)
+            return Checked(_answer_text(result, model, first)), _record(result, model, first)
         found = answer_process_query(
             model, query, smoothing=smoothing, confidence=options.confidence, grown=options.grown
         )
@@ -217,7 +197,7 @@ def _need_storm() -> None:
 
 def _answer(
     query: str, model: CountModel, chain: Chain, compiled: CompiledSpec | None
-) -> CheckedQuery:
+) -> QueryResult:
     if compiled is not None and query in compiled.spec.properties:
         return _risk(query, model, chain, compiled)
     asked = query if compiled is None else _in_vocabulary(query, compiled.abstraction)
@@ -230,11 +210,7 @@ def _answer(
             "smoothing makes nearly every transition possible, and CTL asks what is possible: "
             "--unsmoothed asks about what was counted"
         )
-    result = QueryResult(query, result.values, tuple(notes))
-    truth = result.values.dtype == bool
-    return CheckedQuery(
-        result, np.asarray(result.values if truth else np.ones(model.size), dtype=bool)
-    )
+    return QueryResult(query, result.values, tuple(notes))
 
 
 def _in_vocabulary(query: str, abstraction: Abstraction) -> str:
@@ -253,7 +229,7 @@ def _in_vocabulary(query: str, abstraction: Abstraction) -> str:
     return re.sub(r'"([^"]*)"', named, query)
 
 
-def _risk(name: str, model: CountModel, chain: Chain, compiled: CompiledSpec) -> CheckedQuery:
+def _risk(name: str, model: CountModel, chain: Chain, compiled: CompiledSpec) -> QueryResult:
     """Return the risk of a property where monitoring begins, by Storm and by our own solver."""
     section = compiled.spec.properties[name]
     automaton = compiled.automata[list(compiled.spec.properties).index(name)]
@@ -274,12 +250,11 @@ def _risk(name: str, model: CountModel, chain: Chain, compiled: CompiledSpec) ->
         f"{difference:.1g} away from Storm",
         *ours.notes,
     )
-    act = section.thresholds.act
-    return CheckedQuery(QueryResult(name, values, notes), ~(values >= act), f"act {act:g}")
+    return QueryResult(name, values, notes, section.thresholds.act)
 
 
-def _answer_text(answer: CheckedQuery, model: CountModel, first: Mask) -> QueryText:
-    rank = answer.result.values.astype(np.float64)
+def _answer_text(answer: QueryResult, model: CountModel, first: Mask) -> QueryText:
+    rank = answer.values.astype(np.float64)
     if answer.is_truth:
         # What breaks the formula comes first, foremost where episodes begin.
         order = np.lexsort((-model.visits, ~first, rank))
@@ -287,7 +262,7 @@ def _answer_text(answer: CheckedQuery, model: CountModel, first: Mask) -> QueryT
         order = np.lexsort((-model.visits, np.where(np.isnan(rank), np.inf, -rank)))
     rows = tuple(
         (
-            _shown(answer.result.values[i]),
+            _shown(answer.values[i]),
             model.vocabulary.key(model.states[i]),
             model.name(i),
             str(int(model.visits[i])),
@@ -297,7 +272,7 @@ def _answer_text(answer: CheckedQuery, model: CountModel, first: Mask) -> QueryT
     )
     columns = (">value", "state", "name", ">visits", ">starts")
     summary = (_summary(answer, model, first),)
-    return QueryText(answer.result.query, summary, answer.result.notes, columns, rows)
+    return QueryText(answer.query, summary, answer.notes, columns, rows)
 
 
 def _shown(value: np.bool_ | np.float64) -> str:
@@ -306,8 +281,8 @@ def _shown(value: np.bool_ | np.float64) -> str:
     return f"{value:.6g}"
 
 
-def _summary(answer: CheckedQuery, model: CountModel, first: Mask) -> str:
-    values, begin = answer.result.values, int(first.sum())
+def _summary(answer: QueryResult, model: CountModel, first: Mask) -> str:
+    values, begin = answer.values, int(first.sum())
     where = "that episodes begin in" if model.starts.any() else "that were observed"
     if answer.is_truth:
         return (
@@ -315,25 +290,25 @@ def _summary(answer: CheckedQuery, model: CountModel, first: Mask) -> str:
             f"{int(values[first].sum())} of the {begin} {where}"
         )
     text = f"{_mean(answer, model, first):.6g} on average over the {plural(begin, 'state')} {where}"
-    if answer.limit:
+    if answer.act is not None:
         reached = int((~answer.fine & first).sum())
-        text += f"; {answer.limit} is reached in {reached or 'none'} of them"
+        text += f"; act {answer.act:g} is reached in {reached or 'none'} of them"
     return text
 
 
-def _mean(answer: CheckedQuery, model: CountModel, first: Mask) -> float:
+def _mean(answer: QueryResult, model: CountModel, first: Mask) -> float:
     """Return the mean value over the first states, each by the episodes that began there."""
     weights = model.starts[first] if model.starts.any() else np.ones(int(first.sum()))
-    return float(np.average(answer.result.values[first].astype(np.float64), weights=weights))
+    return float(np.average(answer.values[first].astype(np.float64), weights=weights))
 
 
-def _record(answer: CheckedQuery, model: CountModel, first: Mask) -> dict[str, Any]:
-    values = answer.result.values
+def _record(answer: QueryResult, model: CountModel, first: Mask) -> dict[str, Any]:
+    values = answer.values
     return {
-        "query": answer.result.query,
+        "query": answer.query,
         "kind": "truth" if answer.is_truth else "value",
         "fine": bool(answer.fine[first].all()),
         "initial": (bool(values[first].all()) if answer.is_truth else _mean(answer, model, first)),
         "values": {model.vocabulary.key(code): values[i] for i, code in enumerate(model.states)},
-        "notes": answer.result.notes,
+        "notes": answer.notes,
     }
