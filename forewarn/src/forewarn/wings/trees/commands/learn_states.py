@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.cli.common import at_least_one, folds_option, report_option, write_report
-from forewarn.cli.editing import shortened
+from forewarn.cli.editing import put, shortened, text_of, with_predicate
 from forewarn.cli.options import option
 from forewarn.cli.output import Output
 from forewarn.cli.readers import Readers
-from forewarn.errors import InputError, plural
+from forewarn.errors import ConfigError, InputError, plural
 from forewarn.files.outputs import check_output
+from forewarn.learning.folds import grouping_of, groups_in_words
+from forewarn.logic.specification import CompiledSpec
 from forewarn.monitoring.loading import load_compiled
 from forewarn.recordings.registry import existing_recordings
 from forewarn.wings.trees.examples import WAYS, classifier, examples_of
@@ -28,7 +30,7 @@ from forewarn.wings.trees.growing import (
     variables_before_action,
 )
 from forewarn.wings.trees.growth import Grown, Size, choose_size, learn_tree
-from forewarn.wings.trees.learn_label import LEAVES, run_label
+from forewarn.wings.trees.labels import LearnedLabel, end_of, learn_label, name_of_run, read_labels
 
 DESCRIPTION = """\
 Learn a predicate tree from recordings: its leaves, with the predicates of the file, are the states.
@@ -49,6 +51,8 @@ examples: forewarn learn-states runs/ -c monitor.yaml
           forewarn learn-states runs/ -c monitor.yaml --folds 10 --leaf-size 50 --depth 6 --once \\
               --text contains --group task"""
 
+LEAVES = 8
+"""Of a tree that tells a label, at most."""
 SHOWN = 4
 
 
@@ -81,19 +85,7 @@ def run(options: Options, output: Output) -> int:
     recordings = existing_recordings(options.recordings, compiled.spec)
     readers = Readers(options, recordings, output)
     if options.label is not None:
-        growth = replace(options.growth(min(options.leaves or LEAVES, LEAVES)), leaf_size=1)
-        return run_label(
-            options.label,
-            options.labels,
-            recordings,
-            compiled,
-            variables,
-            growth,
-            options.folds,
-            options.config,
-            readers,
-            write=options.write,
-        )
+        return _learn_label(options.label, options, recordings, compiled, variables, readers)
     read = read_runs(recordings, options, compiled, variables, readers)
     runs = read.runs
     readers.warn()
@@ -194,3 +186,95 @@ def _record(
         "diff": change,
         "written": options.write,
     }
+
+
+def _learn_label(
+    label: str,
+    options: Options,
+    recordings: Sequence[Path],
+    compiled: CompiledSpec,
+    variables: Sequence[str],
+    readers: Readers,
+) -> int:
+    """Read how runs ended, learn, show, and write if asked to; raises InputError."""
+    file, config = options.labels, options.config
+    signal = _signal(label, file, compiled, config)
+    labels = {} if file is None else read_labels(file, label)
+    names = [name_of_run(path) for path in recordings]
+    missing = sorted(set(labels) - set(names))
+    if missing:
+        raise ConfigError(
+            f"labels a run {missing[0]!r} that is not among the recordings",
+            file=file,
+            accepted=", ".join(names[:5]),
+        )
+    asked = [name for name in variables if name != label]
+    output, grouping = readers.output, grouping_of(compiled.spec)
+    read = readers.read(
+        recordings, end_of, compiled, asked, signal, readers.allow_missing, grouping
+    )
+    ends = [one._replace(label=labels.get(name_of_run(path), one.label)) for path, one in read]
+    readers.warn()
+    if grouping is not None:
+        groups = len({end.group for end in ends})
+        output.note(f"note: {groups_in_words(len(ends), groups, ', '.join(grouping.keys))}")
+    growth = replace(options.growth(min(options.leaves or LEAVES, LEAVES)), leaf_size=1)
+    found = learn_label(ends, growth, options.folds)
+    _show_label(label, found, output)
+    name, change = f"learned_{label}", ""
+    if found.expression:
+        remark = (
+            f"learned by `forewarn learn-states --label`: {_accuracy(found)}; edit it as you like"
+        )
+        before = text_of(config)
+        after = with_predicate(config, before, name, found.expression, remark)
+        change = put(config, before, after, output, write=options.write)
+    output.emit(
+        {
+            "label": label,
+            "predicate": name,
+            **found._asdict(),
+            "diff": change,
+            "left_out": readers.record(),
+        }
+    )
+    return 0 if found.expression else 1
+
+
+def _signal(label: str, file: Path | None, compiled: CompiledSpec, config: Path) -> str | None:
+    """Return the signal that is the label, if there is one; raises ConfigError."""
+    section = compiled.spec.signals.get(label)
+    if section is not None and section.default is not None:
+        raise ConfigError(
+            "has a default, so runs without a label cannot be recognised",
+            file=config,
+            key=f"signals.{label}.default",
+            accepted="no default, or labels beside the traces by --labels",
+        )
+    if section is None and file is None:
+        raise ConfigError(
+            f"{label!r} is no signal",
+            file=config,
+            key="signals",
+            accepted=f"{', '.join(compiled.spec.signals)}; or --labels FILE",
+        )
+    return None if section is None or label not in compiled.abstraction.signals else label
+
+
+def _accuracy(found: LearnedLabel) -> str:
+    return (
+        f"right for {found.right} of {found.runs} held-out runs "
+        f"({found.lower:.0%} to {found.upper:.0%}; a constant: {found.common:.0%})"
+    )
+
+
+def _show_label(label: str, found: LearnedLabel, output: Output) -> None:
+    if not found.expression:
+        output.say(f"{label}: no condition separates the runs; {_accuracy(found)}")
+        return
+    output.say(f"{label}: {found.expression}")
+    output.say(_accuracy(found))
+    if found.right <= found.common * found.runs:
+        output.note("note: it is no better than a constant on runs that were held out")
+    if found.unlabelled:
+        output.note(f"note: {plural(found.unlabelled, 'run')} without a label did not count")
