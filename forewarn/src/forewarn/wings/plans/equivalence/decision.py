@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from forewarn.signals.clock_kinds import Grid
 from forewarn.signals.clock_kinds import Steps as StepClock
 from forewarn.wings.plans.equivalence.emptiness import satisfying_trace
-from forewarn.wings.plans.equivalence.lowering import lower
+from forewarn.wings.plans.equivalence.lowering import coarsest_rate, lower
 from forewarn.wings.plans.equivalence.nodes import AND, LtlArena, TooLarge
 from forewarn.wings.plans.equivalence.tableau import MAX_EFFORT
-from forewarn.wings.plans.equivalence.windows import coarsest_rate
 from forewarn.wings.plans.equivalence.words import (
     Trace,
     atoms_in,

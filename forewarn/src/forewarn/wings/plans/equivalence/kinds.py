@@ -9,9 +9,8 @@ from forewarn.errors import FormulaError
 from forewarn.signals.clock_kinds import Grid
 from forewarn.signals.clock_kinds import Steps as StepClock
 from forewarn.wings.plans.equivalence import nodes
-from forewarn.wings.plans.equivalence.lowering import lower
+from forewarn.wings.plans.equivalence.lowering import coarsest_rate, lower
 from forewarn.wings.plans.equivalence.nodes import LtlArena, TooLarge
-from forewarn.wings.plans.equivalence.windows import coarsest_rate
 from forewarn.wings.plans.equivalence.words import parts
 
 if TYPE_CHECKING:

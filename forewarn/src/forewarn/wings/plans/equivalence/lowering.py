@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,11 +19,11 @@ from forewarn.logic.syntax import (
     Steps,
     in_steps,
     operands,
+    walk,
 )
 from forewarn.signals.clock_kinds import Steps as StepClock
 from forewarn.wings.plans.equivalence import nodes
 from forewarn.wings.plans.equivalence.nodes import LtlArena, TooLarge
-from forewarn.wings.plans.equivalence.windows import exact, is_timed
 
 if TYPE_CHECKING:
     from forewarn.signals.clock import Clock
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
 #: The longest window; one that does not open at once is spelled out step by step.
 MAX_BOUND = 1_000
 _NOW = Bound(0.0, "steps")
+_SECONDS = {
+    "s": Fraction(1), "ms": Fraction(1, 1000), "us": Fraction(1, 10**6), "ns": Fraction(1, 10**9),
+}  # fmt: skip
 _Signed = tuple[int, bool]
 
 
@@ -149,7 +154,7 @@ class _Lowering:
     def _windowed(self, kind: int, left: int, right: int, interval: Interval | None) -> int:
         """Return ``left until[lower:upper] right``, or as `kind` says."""
         arena = self.arena
-        if self.clock is None and is_timed(interval):
+        if self.clock is None and _is_timed(interval):
             return self._opaque(kind, left, right, interval)
         lower, upper = self._steps(interval)
         node = arena.until(kind, left, right, None if upper is None else upper - lower)
@@ -193,5 +198,36 @@ class _Lowering:
 
 def _end(bound: Bound) -> tuple[Fraction, bool]:
     """Return an end of a window, and whether it is a time; 0 is as many steps as seconds."""
-    value = exact(bound)
+    value = _exact(bound)
     return value, bound.unit != "steps" and value != 0
+
+
+def _is_timed(interval: Interval | None) -> bool:
+    """Tell whether an end of an interval is a time."""
+    return interval is not None and any(bound.unit != "steps" for bound in _ends(interval))
+
+
+def coarsest_rate(formulas: Iterable[Formula]) -> float | None:
+    """Return the lowest rate in Hz at which all times are whole steps; None if there are none."""
+    times = [
+        _exact(bound)
+        for formula in formulas
+        for part in walk(formula)
+        for bound in _ends(getattr(part, "interval", None))
+        if bound.unit != "steps"
+    ]
+    if not times:
+        return None
+    whole = math.lcm(*(time.denominator for time in times))
+    common = math.gcd(*(int(time * whole) for time in times))
+    return float(Fraction(whole, common)) if common else 1.0
+
+
+def _exact(bound: Bound) -> Fraction:
+    """Return the value of a bound as it is written, a time in seconds."""
+    return Fraction(repr(bound.value)) * _SECONDS.get(bound.unit, 1)
+
+
+def _ends(interval: Interval | None) -> list[Bound]:
+    ends = () if interval is None else (interval.lower, interval.upper)
+    return [bound for bound in ends if bound is not None]

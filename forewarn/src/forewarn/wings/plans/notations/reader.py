@@ -11,7 +11,6 @@ from forewarn.errors import FormulaError
 from forewarn.logic import syntax
 from forewarn.logic.parser import failure
 from forewarn.logic.syntax import Atom, Constant, Formula, Interval, substituted
-from forewarn.wings.plans.notations import bounds
 from forewarn.wings.plans.notations.declare import TEMPLATES, without_templates
 from forewarn.wings.plans.notations.tables import (
     DECLARE,
@@ -25,7 +24,7 @@ from forewarn.wings.plans.notations.tables import (
     UNARY,
     Notation,
 )
-from forewarn.wings.plans.notations.tokens import Token, comparison, cut, ends_early
+from forewarn.wings.plans.notations.tokens import Token, comparison, cut, ends_early, interval_at
 
 MAX_LENGTH = 200_000
 MAX_NESTING = 200
@@ -174,7 +173,7 @@ class _Infix:
         self.notations &= token.notations
         interval, after, letters = None, self.at + 1, self.notations
         if token.text in TIMED:
-            interval, after, letters = bounds.interval(self.source, self.tokens, after)
+            interval, after, letters = interval_at(self.source, self.tokens, after)
         self.notations &= letters
         self._pending.append(_Pending(token.text, power, interval, token, is_prefix))
         self.at = after
