@@ -104,7 +104,8 @@ def test_states_that_a_plan_gives_win() -> None:
 
 
 def test_circles_of_relations_end() -> None:
-    ring = tuple(("inside", f"box{i}", f"box{(i + 1) % 500}") for i in range(500))
+    many = 500 if WHOLE else 100
+    ring = tuple(("inside", f"box{i}", f"box{(i + 1) % many}") for i in range(many))
     one = plan(facts=(*ring, ("inside", "cup", "cup"), ("on", "stove")))
     options = {"transitive": frozenset({"inside"})}
     for text, outcome in (
