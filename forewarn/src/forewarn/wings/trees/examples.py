@@ -11,14 +11,14 @@ from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from forewarn.checking.interface import ENDED, label_states
 from forewarn.errors import ConfigError, RecordingError
 from forewarn.learning.observing import observe
+from forewarn.logic.automaton import Automaton, restart_state
 from forewarn.logic.specification import CompiledSpec
-from forewarn.monitoring.build import build_monitor
-from forewarn.monitoring.tables import CompiledProperty
 from forewarn.recordings.groups import Grouping
 from forewarn.recordings.registry import open_recording
-from forewarn.states.interface import Observed
+from forewarn.states.interface import Observed, StateSpace, is_terminal
 from forewarn.wings.trees.candidates import Examples
 
 END = "(end)"
@@ -65,7 +65,10 @@ def read_run(
     spec, abstraction = compiled.spec, compiled.abstraction
     space = abstraction.vocabulary
     slots = [(name, abstraction.signals.index(name)) for name in variables]
-    watched = [_Watched(one) for one in build_monitor(compiled, None).properties]
+    watched = [
+        _Watched(name, automaton, space)
+        for name, automaton in zip(spec.properties, compiled.automata, strict=True)
+    ]
     episodes = _Episodes()
     with open_recording(path) as recording:
         for snapshot, seen, action, _ in observe(
@@ -147,25 +150,44 @@ class _Episodes:
 
 
 class _Watched:
-    """One property, stepped through a recording as the monitor steps it."""
+    """Runs one property over a recording; it starts again after an unknown moment."""
 
-    def __init__(self, compiled: CompiledProperty) -> None:
-        self.name = compiled.name
-        self._compiled = compiled
-        self._begin()
-
-    def _begin(self) -> None:
-        self._place: tuple[tuple[int, ...], bool] = (self._compiled.automaton.initial,), False
-        self._violated = False
+    def __init__(self, name: str, automaton: Automaton, space: StateSpace) -> None:
+        self.name = name
+        self._automaton = automaton
+        self._space = space
+        self._state: int | None = automaton.initial
+        self._over = False
+        self._letters: dict[int, int] = {}
 
     def read(self, observation: Observed) -> bool:
-        """Read one moment; tell whether it violates the property for certain."""
-        if observation.active is not True:
-            self._begin()
+        """Read one moment; tell whether it violates the property."""
+        automaton = self._automaton
+        letter = self._letter(observation)
+        if letter == ENDED:
+            self._state = automaton.initial
             return False
-        step, before = self._compiled.after(*self._place, observation), self._violated
-        self._place, self._violated = (step.branches, step.latched), step.violation
-        return step.violation and not before  # a breach counts once until it has cleared
+        if self._state is None:
+            # A breach counts once until it has cleared.
+            self._state = restart_state(automaton, letter)
+            return False
+        following = int(automaton.transitions[self._state, letter])
+        violated = following == automaton.violated
+        self._state = restart_state(automaton, letter) if violated else following
+        if self._over:
+            self._state = automaton.initial
+        return violated
+
+    def _letter(self, observation: Observed) -> int:
+        """Return the letter of a moment; `ENDED` where no property can be pending after it."""
+        state, was_over = observation.state, self._over
+        self._over = observation.active is True and state is not None and is_terminal(state)
+        # A label that the formula names is read once, however long it is held.
+        if state is None or observation.active is not True or (was_over and self._over):
+            return ENDED
+        if state not in self._letters:
+            self._letters[state] = int(label_states(self._automaton, self._space, (state,))[0])
+        return self._letters[state]
 
 
 def classifier(text: str, compiled: CompiledSpec) -> Classify:
