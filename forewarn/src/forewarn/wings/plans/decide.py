@@ -11,6 +11,7 @@ for `always`. All operators take time linear in the trace, but for a factor log 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,27 +80,27 @@ class _Trace:
         if isinstance(formula, syntax.TimedUnary):
             return self._timed(formula)
         assert isinstance(formula, syntax.TimedBinary)
-        left, right = self.decide(formula.left), self.decide(formula.right)
+        sides = self.decide(formula.left), self.decide(formula.right)
         steps = self.bounds(formula.interval)
-        if isinstance(formula, syntax.Until):
-            return self._until(left, right, steps)
-        if isinstance(formula, syntax.Since):
-            return self._since(left, right, steps)
-        holds = self._window(left, Steps(0, steps.upper), weak=True)
-        return either(holds, self._until(left, right, steps))
+        reached = partial(self._reached, steps=steps)
+        if isinstance(formula, (syntax.Until, syntax.Since)):
+            return self._looked(reached, *sides, back=isinstance(formula, syntax.Since))
+        held = partial(self._extreme, steps=Steps(0, steps.upper), weak=True)
+        return either(self._looked(held, sides[0]), self._looked(reached, *sides))
 
     def _unary(self, formula: syntax.Unary, inner: Decision) -> Decision:
         if isinstance(formula, syntax.Not):
             return opposite(inner)
+        weak = isinstance(formula, (syntax.Previous, syntax.Fall))
+        moved = partial(self._shifted, by=1, weak=weak)
         if isinstance(formula, (syntax.Next, syntax.StrongNext)):
-            return self._later(inner, 1, weak=False)
-        if isinstance(formula, syntax.Previous):
-            return self._earlier(inner, first=True)
-        if isinstance(formula, syntax.StrongPrevious):
-            return self._earlier(inner, first=False)
+            return self._looked(moved, inner)
+        before = self._looked(moved, inner, back=True)
+        if isinstance(formula, (syntax.Previous, syntax.StrongPrevious)):
+            return before
         if isinstance(formula, syntax.Rise):
-            return both(inner, opposite(self._earlier(inner, first=False)))
-        return both(opposite(inner), self._earlier(inner, first=True))
+            return both(inner, opposite(before))
+        return both(opposite(inner), before)
 
     def _binary(self, formula: syntax.Binary) -> Decision:
         left = self.decide(formula.left)
@@ -119,42 +120,24 @@ class _Trace:
         inner = self.decide(formula.operand)
         steps = self.bounds(formula.interval)
         weak = isinstance(formula, (syntax.Always, syntax.Historically))
-        if isinstance(formula, (syntax.Always, syntax.Eventually)):
-            return self._window(inner, steps, weak=weak)
-        return self._past(inner, steps, weak=weak)
+        back = isinstance(formula, (syntax.Historically, syntax.Once))
+        return self._looked(partial(self._extreme, steps=steps, weak=weak), inner, back=back)
 
-    def _whole(self, decision: Decision) -> Decision:
-        """Return the decision at every position; none comes before its position is there."""
-        return Decision(*(np.maximum(part, self.here) for part in decision))
-
-    def _earlier(self, inner: Decision, *, first: bool) -> Decision:
-        """Return the operand one position earlier, `first` at the first position."""
-        return _mirrored(self._shifted(_mirrored(self._whole(inner)), 1, 0, weak=first))
-
-    def _past(self, inner: Decision, steps: Steps, *, weak: bool) -> Decision:
-        """Return historically (weak) or once: always or eventually of the mirrored trace."""
-        return _mirrored(self._extreme(_mirrored(self._whole(inner)), steps, 0, weak=weak))
-
-    def _since(self, left: Decision, right: Decision, steps: Steps) -> Decision:
-        left, right = (_mirrored(self._whole(side)) for side in (left, right))
-        return _mirrored(self._reached(left, right, steps, 0))
-
-    def _later(self, inner: Decision, by: int, *, weak: bool) -> Decision:
-        """Return the operand `by` positions later; beyond the end, true if weak."""
-        return self._shifted(self._whole(inner), by, self.n, weak=weak)
-
-    def _window(self, inner: Decision, steps: Steps, *, weak: bool) -> Decision:
-        """Return always (weak) or eventually over the positions in `steps` that there are."""
-        return self._extreme(self._whole(inner), steps, self.n, weak=weak)
-
-    def _until(self, left: Decision, right: Decision, steps: Steps) -> Decision:
-        return self._reached(self._whole(left), self._whole(right), steps, self.n)
+    def _looked(
+        self, operator: Callable[..., Decision], *sides: Decision, back: bool = False
+    ) -> Decision:
+        """Apply an operator that looks ahead; to the mirrored trace, if it is to look back."""
+        # No decision at a position comes before that position is there.
+        whole = [Decision(*(np.maximum(part, self.here) for part in side)) for side in sides]
+        if not back:
+            return operator(*whole, self.n)
+        return _mirrored(operator(*map(_mirrored, whole), 0))
 
     # Operators that look ahead, on decisions that hold their position's own number or a later one.
     # `over` is when it is known that no position follows: at the end, or at once where the trace is
     # mirrored and what follows is the past.
 
-    def _shifted(self, inner: Decision, by: int, over: int, *, weak: bool) -> Decision:
+    def _shifted(self, inner: Decision, over: int, *, by: int, weak: bool) -> Decision:
         """Return the operand `by` positions on; beyond the last one, true if weak."""
         if not by:
             return inner
@@ -164,10 +147,10 @@ class _Trace:
         false = np.concatenate([inner.false[shift:], no if weak else known])
         return Decision(true, false)
 
-    def _extreme(self, inner: Decision, steps: Steps, over: int, *, weak: bool) -> Decision:
+    def _extreme(self, inner: Decision, over: int, *, steps: Steps, weak: bool) -> Decision:
         if not weak:
-            return opposite(self._extreme(opposite(inner), steps, over, weak=True))
-        inner = self._shifted(inner, steps.lower, over, weak=True)
+            return opposite(self._extreme(opposite(inner), over, steps=steps, weak=True))
+        inner = self._shifted(inner, over, by=steps.lower, weak=True)
         if steps.upper is None:
             false = np.minimum.accumulate(inner.false[::-1])[::-1]
             true = np.maximum.accumulate(np.maximum(inner.true, over)[::-1])[::-1]
@@ -178,17 +161,17 @@ class _Trace:
         inside = self.here + steps.upper < self.n
         return Decision(np.where(inside, true, np.maximum(true, over)), false)
 
-    def _reached(self, left: Decision, right: Decision, steps: Steps, over: int) -> Decision:
+    def _reached(self, left: Decision, right: Decision, over: int, *, steps: Steps) -> Decision:
         true = _scan(right.true, left.true, never(self.n))
         false = -_scan(-right.false, -left.false, -over)
         found = Decision(true, false)
         if steps.upper is not None:
             within = Steps(0, steps.upper - steps.lower)
-            found = both(found, self._extreme(right, within, over, weak=False))
+            found = both(found, self._extreme(right, over, steps=within, weak=False))
         if not steps.lower:
             return found
-        before = self._extreme(left, Steps(0, steps.lower - 1), over, weak=True)
-        return both(before, self._shifted(found, steps.lower, over, weak=False))
+        before = self._extreme(left, over, steps=Steps(0, steps.lower - 1), weak=True)
+        return both(before, self._shifted(found, over, by=steps.lower, weak=False))
 
 
 def _mirrored(decision: Decision) -> Decision:

@@ -106,18 +106,8 @@ def _grouping(text: str, tokens: list[Token], notation: Notation) -> list[tuple[
     return parser.postfix
 
 
-class _Pending(NamedTuple):
-    """An operator, or an opening parenthesis (power -1), that waits for its right side."""
-
-    word: str
-    power: int
-    interval: Interval | None
-    token: Token
-    is_prefix: bool
-
-
 class _Infix:
-    """Operator precedence with two stacks: nesting costs no recursion."""
+    """Reads by precedence: what binds more tightly is read further down."""
 
     def __init__(self, source: str, tokens: list[Token], notation: Notation) -> None:
         self.source = source
@@ -127,106 +117,86 @@ class _Infix:
         self.notations = frozenset("swrp")
         #: The operators in the order in which they were applied: equal for equal groupings.
         self.postfix: list[tuple[str, int]] = []
-        self._values: list[tuple[Formula, int]] = []
-        self._pending: list[_Pending] = []
+        self._level = 0
 
     def read(self) -> Formula:
-        while True:
-            self._operand()
-            if not self._operator():
-                return self._values[0][0]
+        formula, _ = self._formula(0)
+        token = self.tokens[self.at]
+        if token.kind == "symbol" and token.text == ")":
+            raise failure(self.source, token.start, "')' closes nothing", "'(' before it")
+        if token.kind != "end":
+            raise ends_early(self.source, token, _AFTER)
+        return formula
 
-    def _operand(self) -> None:
-        """Take prefixes and parentheses up to an operand, and the operand."""
+    def _formula(self, least: int) -> tuple[Formula, int]:
+        """Read operands and what binds them at least so tightly; return also how deep it is."""
+        self._level += 1
+        if self._level > MAX_NESTING:
+            raise _too_deep()
+        left, depth = self._operand()
         while True:
             token = self.tokens[self.at]
-            if token.kind == "operator" and token.text in UNARY:
-                power = self.notation.not_power if token.text == "not" else self.notation.prefix
-                self._push(token, power, is_prefix=True)
-            elif self._opens(token):
-                self._pending.append(_Pending("(", -1, None, token, False))
-                self.at += 1
-            else:
-                break
+            power = self.notation.power.get(token.text) if token.kind == "operator" else None
+            if power is None or power < least:
+                self._level -= 1
+                return left, depth
+            interval = self._taken(token)
+            right, below = self._formula(power + (token.text not in self.notation.to_the_right))
+            formula = binary(token.text, left, right, interval)
+            chained = token.text in ("and", "or") and type(left) is type(formula)
+            left, depth = formula, self._deeper(token, max(depth - chained, below))
+
+    def _operand(self) -> tuple[Formula, int]:
+        token = self.tokens[self.at]
+        if token.kind == "operator" and token.text in UNARY:
+            interval = self._taken(token)
+            power = self.notation.not_power if token.text == "not" else self.notation.prefix
+            inner, depth = self._formula(power + 1)
+            return unary(token.text, inner, interval), self._deeper(token, depth)
         compared = comparison(self.tokens, self.at)
         if compared is not None:
-            self._value(Atom(compared[0]), compared[1])
-        elif token.kind == "atom":
-            self._value(Atom(token.text), self.at + 1)
-        elif token.kind == "number" and token.text in ("0", "1"):
-            self._value(Constant(token.text == "1"), self.at + 1)
-        elif token.kind == "operator" and token.text in ("true", "false"):
-            self._value(Constant(token.text == "true"), self.at + 1)
-        else:
-            raise ends_early(self.source, token, _OPERAND)
+            self.at = compared[1]
+            return Atom(compared[0]), 0
+        self.at += 1
+        if token.kind == "symbol" and token.text == "(":
+            return self._closed(token)
+        if token.kind == "atom":
+            return Atom(token.text), 0
+        if token.kind == "number" and token.text in ("0", "1"):
+            return Constant(token.text == "1"), 0
+        if token.kind == "operator" and token.text in ("true", "false"):
+            return Constant(token.text == "true"), 0
+        raise ends_early(self.source, token, _OPERAND)
 
-    def _opens(self, token: Token) -> bool:
-        """Tell whether a parenthesis begins a formula, and not one side of a comparison."""
-        opens = token.kind == "symbol" and token.text == "("
-        return opens and comparison(self.tokens, self.at) is None
+    def _closed(self, opening: Token) -> tuple[Formula, int]:
+        inner = self._formula(0)
+        token = self.tokens[self.at]
+        if token.kind == "end":
+            raise failure(self.source, opening.start, "'(' is never closed", "')'")
+        if token.text != ")":
+            raise ends_early(self.source, token, _AFTER)
+        self.at += 1
+        return inner
 
-    def _value(self, formula: Formula, after: int) -> None:
-        self._values.append((formula, 0))
-        self.at = after
-
-    def _push(self, token: Token, power: int, *, is_prefix: bool) -> None:
+    def _taken(self, token: Token) -> Interval | None:
+        """Take an operator with its bounds."""
         self.notations &= token.notations
-        interval, after, letters = None, self.at + 1, self.notations
-        if token.text in TIMED:
-            interval, after, letters = interval_at(self.source, self.tokens, after)
+        self.at += 1
+        if token.text not in TIMED:
+            return None
+        interval, self.at, letters = interval_at(self.source, self.tokens, self.at)
         self.notations &= letters
-        self._pending.append(_Pending(token.text, power, interval, token, is_prefix))
-        self.at = after
+        return interval
 
-    def _operator(self) -> bool:
-        """Take closing parentheses and one infix operator; tell whether an operand follows."""
-        while True:
-            token = self.tokens[self.at]
-            if token.kind == "end":
-                self._reduce(0)
-                if self._pending:
-                    opening = self._pending[-1].token
-                    raise failure(self.source, opening.start, "'(' is never closed", "')'")
-                return False
-            if token.kind == "symbol" and token.text == ")":
-                self._reduce(0)
-                if not self._pending:
-                    raise failure(self.source, token.start, "')' closes nothing", "'(' before it")
-                self._pending.pop()
-                self.at += 1
-                continue
-            power = self.notation.power.get(token.text) if token.kind == "operator" else None
-            if power is None:
-                raise ends_early(self.source, token, _AFTER)
-            right = token.text in self.notation.to_the_right
-            self._reduce(power, beyond=right)
-            self._push(token, power, is_prefix=False)
-            return True
-
-    def _reduce(self, power: int, *, beyond: bool = False) -> None:
-        """Apply what binds at least as tightly as `power` (`beyond`: infixes only if tighter)."""
-        while self._pending:
-            top = self._pending[-1]
-            if top.power < power or (top.power == power and beyond and not top.is_prefix):
-                return
-            if top.power < 0:
-                return
-            self._pending.pop()
-            self._apply(top)
-
-    def _apply(self, pending: _Pending) -> None:
-        self.postfix.append((pending.word, pending.token.start))
-        right, depth = self._values.pop()
-        if pending.is_prefix:
-            formula = unary(pending.word, right, pending.interval)
-        else:
-            left, left_depth = self._values.pop()
-            formula = binary(pending.word, left, right, pending.interval)
-            chained = pending.word in ("and", "or") and type(left) is type(formula)
-            depth = max(left_depth - chained, depth)
+    def _deeper(self, token: Token, depth: int) -> int:
+        self.postfix.append((token.text, token.start))
         if depth >= MAX_NESTING:
-            raise TooLargeError(f"nested more than {MAX_NESTING} deep", accepted="less nesting")
-        self._values.append((formula, depth + 1))
+            raise _too_deep()
+        return depth + 1
+
+
+def _too_deep() -> TooLargeError:
+    return TooLargeError(f"nested more than {MAX_NESTING} deep", accepted="less nesting")
 
 
 def _read_prefix(source: str, tokens: list[Token], known: Collection[str]) -> Formula:
@@ -242,7 +212,7 @@ def _read_prefix(source: str, tokens: list[Token], known: Collection[str]) -> Fo
         sides = [values.pop() for _ in range(wanted)]
         depth = max((depth for _, depth in sides), default=-1) + 1
         if depth > MAX_NESTING:
-            raise TooLargeError(f"nested more than {MAX_NESTING} deep", accepted="less nesting")
+            raise _too_deep()
         formula: Formula
         if not wanted:
             formula = Constant(word == "true") if word else Atom(token.text)
