@@ -29,22 +29,8 @@ def rules(tmp_path: Path) -> Path:
 
 def ask(forewarn: Run, stub: Stub, rules: Path, *more: object) -> tuple[Any, list[dict[str, Any]]]:
     out = rules.parent / "answers.jsonl"
-    result = forewarn(
-        "spec",
-        "ask",
-        rules,
-        "--url",
-        stub.url,
-        "--model",
-        "M",
-        "-o",
-        out,
-        "--backoff",
-        "0.001",
-        "--concurrency",
-        "1",
-        *more,
-    )
+    words = ("spec", "ask", rules, "--url", stub.url, "--model", "M", "-o", out)
+    result = forewarn(*words, "--backoff", "0.001", "--concurrency", "1", *more)
     lines = out.read_text().splitlines() if out.exists() else []
     return result, [json.loads(line) for line in lines]
 
