@@ -12,7 +12,7 @@ from enum import Enum
 
 from forewarn.assessment.reliability import wilson
 from forewarn.errors import FormulaError
-from forewarn.wings.plans.equivalence.decision import Difference, Verdict, compare
+from forewarn.wings.plans.equivalence.decision import Difference, compare
 from forewarn.wings.plans.equivalence.kinds import RequirementKind
 from forewarn.wings.plans.notations.answers import is_prose, unwrapped
 from forewarn.wings.plans.notations.reader import Reading, TooLargeError, read_formula
@@ -20,20 +20,13 @@ from forewarn.wings.plans.requirement_files import Requirement, Translation
 
 
 class Outcome(Enum):
-    """What became of a requirement."""
+    """What became of a requirement; those of answers that were compared are a `Verdict`'s."""
 
     NOT_GENERATED = "not generated"
     SYNTAX_ERROR = "syntax error"
     NOT_EQUIVALENT = "not equivalent"
     EQUIVALENT = "equivalent"
     UNDECIDED = "undecided"
-
-
-_OUTCOMES = {
-    Verdict.EQUIVALENT: Outcome.EQUIVALENT,
-    Verdict.NOT_EQUIVALENT: Outcome.NOT_EQUIVALENT,
-    Verdict.UNDECIDED: Outcome.UNDECIDED,
-}
 
 
 @dataclass(frozen=True)
@@ -110,7 +103,7 @@ def grade(
     except FormulaError as error:
         return Grade(*head, Outcome.UNDECIDED, reading, reason=str(error))
     decisive = on_finite if finite else on_infinite
-    outcome = _OUTCOMES[decisive.verdict]
+    outcome = Outcome(decisive.verdict.value)
     return Grade(*head, outcome, reading, on_infinite, on_finite, decisive.reason)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.logic.syntax import Atom, Interval, Steps, in_steps
+from forewarn.logic.syntax import Atom, in_steps
 from forewarn.signals.clock_kinds import Steps as StepClock
 from forewarn.wings.plans.decide import Decision, both, decide, either, never, of_constant, of_truth
 from forewarn.wings.plans.language import (
@@ -37,7 +38,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 BUILT_IN = frozenset({"type", "id", "does"})
-_CLOCK = StepClock()
+_IN_STEPS = partial(in_steps, clock=StepClock())
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ class _Judging:
         return Decided(true, false), broken
 
     def _decide(self, rule: Rule, bound: Bound) -> Decision:
-        return decide(rule.formula, self.n, lambda atom: self._atom(rule, atom, bound), _in_steps)
+        return decide(rule.formula, self.n, lambda atom: self._atom(rule, atom, bound), _IN_STEPS)
 
     def _atom(self, rule: Rule, atom: Atom, bound: Bound) -> Decision:
         self._spend(self.n + COST_OF_AN_ATOM)
@@ -382,7 +383,3 @@ def _holds(compare: Callable[[Any, Any], bool], left: Any, right: Any) -> bool |
         return bool(compare(left, right))
     except TypeError:
         return None
-
-
-def _in_steps(interval: Interval | None) -> Steps:
-    return in_steps(interval, _CLOCK)
