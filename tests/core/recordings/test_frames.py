@@ -13,8 +13,6 @@ from others_data import DATA
 from forewarn.errors import RecordingError
 from forewarn.recordings.registry import find_recordings, open_recording
 
-ROOT = Path(__file__).parents[3]
-
 FRAMES = [
     {"timestamp": 5.0, "velocity": [1.0, 0.5], "pose": {"x": 1, "at": {"y": None}}, "objects": []},
     {"timestamp": 5.1, "velocity": [0.9, 0.5], "pose": {"x": 2, "at": {"y": 7.5}},

@@ -44,7 +44,6 @@ active_when: not (b > 1e200)
 properties:
   calm: {formula: always(not near), horizon: 1}
 """
-SOURCES = ("a", "b", "f", "n", "v", "w", "m", "t", "o")
 
 
 @cache

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 from extent import WHOLE
 from formula_semantics import evaluate
-from fret_semantics import ATOMS, Templates, Trace, holds, intervals
+from fret_semantics import ATOMS, Trace, holds, intervals
 
 from forewarn.logic.compilation import compile_formula
 from forewarn.logic.syntax import Atom, Bound
@@ -75,21 +72,3 @@ def test_a_property_is_violated_where_the_requirement_is(scope: str) -> None:
 
 def _ended(scope: str, trace: np.ndarray) -> bool:
     return all(end < len(trace) - 1 for _, end in intervals(scope, trace[:, 0].tolist()))
-
-
-def test_the_meaning_is_that_of_frets_templates() -> None:
-    """FRET (Apache-2.0): fret-electron/app/parser/semantics.json of its repository."""
-    named = os.environ.get("FRET_SEMANTICS")
-    if named is None:
-        pytest.skip("FRET_SEMANTICS names no copy of FRET's semantics.json")
-    found = json.loads(Path(named).read_text(encoding="utf-8"))
-    seen = 0
-    for key, entry in found.items():
-        scope, condition, timing, _ = key.split(",")
-        template = (scope, condition, "eventually" if timing == "null" else timing)
-        for moments, n in ((1, 1), (2, 0), (3, 1)):
-            letters = all_letters(moments, timing)
-            theirs = Templates(letters, n).value(entry["ft"])
-            assert (theirs == meanings(template, n, letters)).all(), key
-        seen += 1
-    assert seen == len(SCOPES) * len(CONDITIONS) * (len(TIMINGS) + 1)

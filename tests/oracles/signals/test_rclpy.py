@@ -53,7 +53,6 @@ def built(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield prefix
 
 
-BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 WORDS = ["", "a", "map", "base_link", "Grüße", "日本", "x" * 30]
 
 
