@@ -91,10 +91,7 @@ class Probe:
         self.diagnostics = {status.name: status for status in message.status}
 
     def wait(
-        self,
-        condition: Callable[[], Any],
-        what: str | Callable[[], str] = "",
-        limit: float = LIMIT,
+        self, condition: Callable[[], Any], what: str | Callable[[], str] = "", limit: float = LIMIT
     ) -> Any:
         """Serve callbacks until `condition` is true, and return what it gave."""
         end = time.monotonic() + limit

@@ -11,12 +11,4 @@ from acting import live
 from live_ros import domain, probe, start, world
 from planners import installed, interfaces
 
-__all__ = [
-    "domain",
-    "installed",
-    "interfaces",
-    "live",
-    "probe",
-    "start",
-    "world",
-]
+__all__ = ["domain", "installed", "interfaces", "live", "probe", "start", "world"]

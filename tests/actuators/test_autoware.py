@@ -140,10 +140,7 @@ def test_a_selector_that_comes_later_is_told_and_an_old_limit_is_withdrawn(
 
 
 def test_who_only_observes_has_nothing_to_act_with(
-    world: Path,
-    tmp_path: Path,
-    probe: Probe,
-    installed: dict[str, str],
+    world: Path, tmp_path: Path, probe: Probe, installed: dict[str, str]
 ) -> None:
     path = Path(config(tmp_path, "{autoware: {}}"))
     path.write_text(path.read_text().replace("mode: act", "mode: observe"))

@@ -188,10 +188,7 @@ rclpy.spin(node)
 
 
 def test_a_bond_beats_while_the_node_is_active(
-    start: Start,
-    probe: Probe,
-    installed: dict[str, str],
-    tmp_path: Path,
+    start: Start, probe: Probe, installed: dict[str, str], tmp_path: Path
 ) -> None:
     heard = tmp_path / "heard"
 

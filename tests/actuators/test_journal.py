@@ -242,10 +242,7 @@ def limited(planner: Planner, probe: Probe) -> Stepper:
 
 
 def test_a_limit_that_a_killed_monitor_left_is_taken_back(
-    begin: Callable[..., Process],
-    tmp_path: Path,
-    probe: Probe,
-    installed: dict[str, str],
+    begin: Callable[..., Process], tmp_path: Path, probe: Probe, installed: dict[str, str]
 ) -> None:
     file = config(tmp_path, "{autoware: {}}", ESCALATING)
     journal = tmp_path / "journal"
@@ -270,10 +267,7 @@ def test_a_limit_that_a_killed_monitor_left_is_taken_back(
 
 
 def test_a_monitor_that_ends_leaves_its_limit_in_force_and_says_so(
-    begin: Callable[..., Process],
-    tmp_path: Path,
-    probe: Probe,
-    installed: dict[str, str],
+    begin: Callable[..., Process], tmp_path: Path, probe: Probe, installed: dict[str, str]
 ) -> None:
     file = config(tmp_path, "{autoware: {}}", ESCALATING)
     with Planner("autoware", probe, installed) as planner:

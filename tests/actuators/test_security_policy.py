@@ -114,11 +114,7 @@ def test_each_topic_that_commands_has_one_source(repository: Path) -> None:
 
 
 def test_the_policy_is_what_the_nodes_do(
-    repository: Path,
-    world: Path,
-    tmp_path: Path,
-    probe: Probe,
-    installed: dict[str, str],
+    repository: Path, world: Path, tmp_path: Path, probe: Probe, installed: dict[str, str]
 ) -> None:
     file = config(tmp_path, ACTUATORS, MONITOR)
     parameters = monitor_parameters(world, config=file, mode="act", use_sim_time=True)
@@ -160,11 +156,7 @@ def enforced(keystore: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("executable", ["main", "twist_gate_node"])
 def test_under_enforced_security_nothing_starts_without_usable_keys(
-    world: Path,
-    tmp_path: Path,
-    domain: int,
-    monkeypatch: pytest.MonkeyPatch,
-    executable: str,
+    world: Path, tmp_path: Path, domain: int, monkeypatch: pytest.MonkeyPatch, executable: str
 ) -> None:
     """So it ends too where the middleware was built without security, as that of the wheels is."""
     without_keys(tmp_path, monkeypatch)
@@ -184,11 +176,7 @@ def without_keys(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_under_enforcement_the_monitor_obeys_the_operator_alone(
-    repository: Path,
-    world: Path,
-    tmp_path: Path,
-    domain: int,
-    monkeypatch: pytest.MonkeyPatch,
+    repository: Path, world: Path, tmp_path: Path, domain: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "none").mkdir()
     without_keys(tmp_path / "none", monkeypatch)

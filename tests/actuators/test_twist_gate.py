@@ -379,9 +379,7 @@ def test_odometry_that_is_silent_or_no_number_is_an_error(unwatched: Robot) -> N
     timer.cancel()
 
 
-def test_a_planner_that_dies_does_not_leave_the_robot_driving(
-    gate: Callable[..., Robot],
-) -> None:
+def test_a_planner_that_dies_does_not_leave_the_robot_driving(gate: Callable[..., Robot]) -> None:
     robot = gate()
     Monitor(robot.probe)
     robot.wait_for(1.0)

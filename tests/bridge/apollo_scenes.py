@@ -189,7 +189,7 @@ def scene(player: Player) -> Scene:
                 "/apollo/planning": planned,
                 "/apollo/prediction": future,
                 **others,
-            },
+            }
         )
 
     return build

@@ -138,9 +138,7 @@ def test_a_channel_needs_its_message(forewarn: Any, tmp_path: Path) -> None:
 
 
 def test_init_drafts_a_valid_monitor_file_from_a_record(
-    forewarn: Any,
-    example_record: Path,
-    tmp_path: Path,
+    forewarn: Any, example_record: Path, tmp_path: Path
 ) -> None:
     config = tmp_path / "draft.yaml"
     drafted = forewarn("init", example_record, "-o", config)

@@ -363,7 +363,7 @@ def test_a_segment_that_holds_nothing_yet_does_not_take_the_others_with_it(
         with open_recording(name) as recording:
             assert speeds(recording, apollo.CHASSIS) == [0.5 * k for k in range(5)]
             assert recording.warnings == [
-                f"a segment is left out: {last}: is no record of Cyber RT",
+                f"a segment is left out: {last}: is no record of Cyber RT"
             ]
     (tmp_path / "d.record.00000").write_bytes(content)
     with pytest.raises(RecordingError, match=r"d\.record\.00000: is no record of Cyber RT"):

@@ -71,9 +71,7 @@ def test_what_is_about_a_time_too_long_ago_takes_nothing_back(journal: Path) -> 
     assert second.written == [RESUME]
 
 
-def test_an_intervention_that_ended_while_no_bridge_ran_is_ended_by_the_next(
-    journal: Path,
-) -> None:
+def test_an_intervention_that_ended_while_no_bridge_ran_is_ended_by_the_next(journal: Path) -> None:
     first = Bridge(journal)
     first.relay.intervene(NOTHING, NOW)
     first.relay.intervene(STOPPING, NOW)

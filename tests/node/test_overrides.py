@@ -70,8 +70,7 @@ def test_whoever_cannot_begin_for_it_says_it_first(
 
 
 @pytest.mark.parametrize(
-    ("executable", "given"),
-    [("main", {"journal_max_age": 60}), ("bag_player", {"rate": -1.0})],
+    ("executable", "given"), [("main", {"journal_max_age": 60}), ("bag_player", {"rate": -1.0})]
 )
 def test_a_value_that_is_refused_at_the_start_ends_it_in_one_line(
     executable: str, given: dict[str, Any], domain: int

@@ -60,9 +60,7 @@ def test_a_stop_names_rule_signals_topics_and_publishers(driven: tuple[Probe, St
     assert said.would_lower in said.account
 
 
-def test_a_stop_from_what_is_stale_says_which_and_since_when(
-    driven: tuple[Probe, Stepper],
-) -> None:
+def test_a_stop_from_what_is_stale_says_which_and_since_when(driven: tuple[Probe, Stepper]) -> None:
     probe, stepper = driven
     last_ns = stepper.grid.time_ns(stepper.tick)
     stepper.step(speed=3.0, distance=9.0)

@@ -21,10 +21,7 @@ from monitor_node.twist_gate import step as gate_step
 from monitor_node.watchdog import Watchdog
 
 PERIOD = 0.05
-WAYS = {
-    "reverse": {"when": "behind > 0.5", "speed": 0.1},
-    "turn": {"when": "true", "speed": 0.3},
-}
+WAYS = {"reverse": {"when": "behind > 0.5", "speed": 0.1}, "turn": {"when": "true", "speed": 0.3}}
 SECTION = {**WAYS, "distance": 0.3, "time": 4.0}
 SPEC = TwistSpec(input="/in", output="/out", max_speed=2.0, max_turn=2.0, rate=20.0, escape=SECTION)
 RULES = GateRules.of(SPEC)

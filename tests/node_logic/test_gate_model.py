@@ -306,10 +306,7 @@ class Gate(RuleBasedStateMachine):
             self.since = self.now
         if not any(item.action == "EMERGENCY_STOP" for item in asked):
             self.urgent_since = self.now
-        for since, stop in (
-            (self.since, RULES.comfortable),
-            (self.urgent_since, RULES.emergency),
-        ):
+        for since, stop in ((self.since, RULES.comfortable), (self.urgent_since, RULES.emergency)):
             if self.now - max(since, self.blind_until) > stop.deadline + STEP:
                 assert output == REST or self.on_a_way_out(heard), (since, self.now, output)
 

@@ -68,9 +68,7 @@ PARAMETERS: tuple[tuple[str, Any, str], ...] = (
 PERIODS_TO_DEADLINE = 2
 NAMES = {getattr(InterventionMessage, name): name for name in ACTIONS}
 HEARD = QoSProfile(
-    depth=10,
-    reliability=ReliabilityPolicy.RELIABLE,
-    durability=DurabilityPolicy.TRANSIENT_LOCAL,
+    depth=10, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
 )
 
 
@@ -121,9 +119,7 @@ class BridgeNode(ReportingNode):
         periods = PERIODS_TO_DEADLINE * clock.period if clock.regular else math.inf
         self._oldest = self._value("deadline") or periods + spec.settle
         commander = Commander(
-            way,
-            limits=commands.asks_for_limits(spec),
-            repeat_ns=round(self._value("repeat") * 1e9),
+            way, limits=commands.asks_for_limits(spec), repeat_ns=round(self._value("repeat") * 1e9)
         )
         journal = self._value("journal")
         memory = Memory(Path(journal) if journal else None)

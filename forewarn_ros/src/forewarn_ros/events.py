@@ -35,9 +35,7 @@ def owner(info: Any) -> str:
 
 
 def qos_mismatches(
-    node: Node,
-    publishers: Iterable[Publisher] = (),
-    subscriptions: Iterable[Subscription] = (),
+    node: Node, publishers: Iterable[Publisher] = (), subscriptions: Iterable[Subscription] = ()
 ) -> Iterator[str]:
     """Yield which other nodes exchange no messages with a node for their quality of service."""
     senders, takers = node.get_publishers_info_by_topic, node.get_subscriptions_info_by_topic

@@ -20,9 +20,7 @@ from forewarn_msgs.msg import (
     Source,
     Surprise,
 )
-from forewarn_msgs.msg import (
-    Intervention as InterventionMessage,
-)
+from forewarn_msgs.msg import Intervention as InterventionMessage
 from rclpy.serialization import serialize_message
 from std_msgs.msg import String
 

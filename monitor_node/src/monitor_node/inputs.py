@@ -139,10 +139,7 @@ class Inputs:
         """Subscribe to all topics."""
         if self._player_times:
             self._arrivals = self._node.create_subscription(
-                Arrivals,
-                f"~/{ARRIVALS}",
-                _never_called,
-                profile(Quality(), ARRIVALS_DEPTH),
+                Arrivals, f"~/{ARRIVALS}", _never_called, profile(Quality(), ARRIVALS_DEPTH)
             )
         for topic_input in self.inputs:
             topic_input.publishers = self._publishers(topic_input)

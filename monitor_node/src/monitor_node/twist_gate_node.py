@@ -143,8 +143,7 @@ class TwistGate(SimulatedTime):
             with_writer(self._judge),
             prompt(clock, depth=1),
             event_callbacks=SubscriptionEventCallbacks(
-                liveliness=self._liveliness,
-                incompatible_qos=self._incompatible,
+                liveliness=self._liveliness, incompatible_qos=self._incompatible
             ),
         )
         self._ask()

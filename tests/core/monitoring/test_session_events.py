@@ -41,10 +41,7 @@ WRITTEN: list[tuple[Event, str]] = [
         '{"event":"activate","rate":10.0,"settle_ns":0,"inputs":{"/odom":"/car/odom"}}',
     ),
     (ClockHeard(12), '{"event":"clock","time_ns":12}'),
-    (
-        Start("activated", 3, 300),
-        '{"event":"start","reason":"activated","tick":3,"time_ns":300}',
-    ),
+    (Start("activated", 3, 300), '{"event":"start","reason":"activated","tick":3,"time_ns":300}'),
     (
         Beginning("activated", 3, 300, model=None, bounded=False, shift_ns=7),
         '{"event":"start","reason":"activated","tick":3,"time_ns":300,"model":null,'

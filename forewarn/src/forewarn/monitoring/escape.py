@@ -50,10 +50,7 @@ def with_way_out(
 
 
 def _denial(
-    before: int | None,
-    verdict: Verdict,
-    rows: Sequence[RiskRow],
-    muted: Collection[str],
+    before: int | None, verdict: Verdict, rows: Sequence[RiskRow], muted: Collection[str]
 ) -> str:
     """Return the first reason against any way out; empty without one."""
     if muted:

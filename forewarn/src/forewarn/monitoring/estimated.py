@@ -11,12 +11,7 @@ import numpy as np
 
 from forewarn.checking.interface import RiskTable
 from forewarn.errors import ModelError, plural
-from forewarn.learning.estimates.choice import (
-    calibrated_scores,
-    choose,
-    in_words,
-    mixture_table,
-)
+from forewarn.learning.estimates.choice import calibrated_scores, choose, in_words, mixture_table
 from forewarn.learning.estimates.clustered import clustered_bounds
 from forewarn.learning.estimates.problem import Problem
 from forewarn.models.estimates import PLAIN, Estimate, Line, Mixture, Part, source_of

@@ -11,11 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from forewarn.errors import ConfigError, DecodeError
-from forewarn.monitoring.build import (
-    CompiledSpec,
-    build_monitor,
-    build_without_bounds,
-)
+from forewarn.monitoring.build import CompiledSpec, build_monitor, build_without_bounds
 from forewarn.monitoring.evaluate import (
     EscalationChains,
     EvaluatedTick,

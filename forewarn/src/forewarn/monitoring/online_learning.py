@@ -50,12 +50,7 @@ class OnlineLearner:
         return self._counted - self._taken
 
     def observe(
-        self,
-        tick: int,
-        observation: Observed,
-        *,
-        intervened: bool,
-        action: str | None = None,
+        self, tick: int, observation: Observed, *, intervened: bool, action: str | None = None
     ) -> None:
         """Take in one tick.
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from forewarn.checking.explanation import likely_ways, predicate_effects
-from forewarn.monitoring.composition import (
-    Composition,
-    Values,
-    composition_of,
-    explained_table,
-)
+from forewarn.monitoring.composition import Composition, Values, composition_of, explained_table
 
 if TYPE_CHECKING:
     from forewarn.monitoring.step import Monitor
@@ -57,11 +52,7 @@ class Reasons(NamedTuple):
 
 
 def explain_risk(
-    monitor: Monitor,
-    name: str,
-    state: int,
-    automaton_state: int,
-    values: Values | None = None,
+    monitor: Monitor, name: str, state: int, automaton_state: int, values: Values | None = None
 ) -> Reasons | None:
     """Explain the risk of a property in one product state.
 

@@ -173,11 +173,7 @@ class RecordWriter:
         self._decided_ns = start.time_ns + self._shift_ns
         self.event(
             Beginning(
-                **vars(start),
-                model=model,
-                bounded=bounded,
-                tables=tables,
-                shift_ns=self._shift_ns,
+                **vars(start), model=model, bounded=bounded, tables=tables, shift_ns=self._shift_ns
             )
         )
 

@@ -98,10 +98,7 @@ def solve(
 
 
 def _scored(
-    compiled: CompiledSpec,
-    name: str,
-    made: Estimated | None,
-    calibration: Recalibration | None,
+    compiled: CompiledSpec, name: str, made: Estimated | None, calibration: Recalibration | None
 ) -> Scored | None:
     if made is None or made.scored is None:
         return None

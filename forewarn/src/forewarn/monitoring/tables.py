@@ -15,13 +15,7 @@ from forewarn.checking.interface import ENDED, letter_class
 from forewarn.monitoring.branches import LiveAutomaton, Step, advance
 from forewarn.monitoring.policy import BY_KEY, RiskMeasure
 from forewarn.monitoring.scored import Scored, fields_of, view_of
-from forewarn.states.interface import (
-    Admission,
-    Observed,
-    StateSpace,
-    is_terminal,
-    terminal_index,
-)
+from forewarn.states.interface import Admission, Observed, StateSpace, is_terminal, terminal_index
 
 if TYPE_CHECKING:
     from forewarn.checking.interface import ProcessRisk, RiskOfActions, RiskTable

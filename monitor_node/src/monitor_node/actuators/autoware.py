@@ -158,9 +158,7 @@ class _Limit:
         self._confirmation.ask("", now)
         self._clears.publish(
             self._clear_class(
-                stamp=self._node.get_clock().now().to_msg(),
-                command=True,
-                sender=self._spec.sender,
+                stamp=self._node.get_clock().now().to_msg(), command=True, sender=self._spec.sender
             )
         )
 

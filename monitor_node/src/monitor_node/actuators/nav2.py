@@ -31,9 +31,7 @@ NO_LIMIT = 0.0
 REPEAT = 1.0
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 ACTIVE = (GoalStatus.STATUS_ACCEPTED, GoalStatus.STATUS_EXECUTING)
-REFUSALS = {
-    CancelGoal.Response.ERROR_REJECTED: "the cancellation was rejected",
-}
+REFUSALS = {CancelGoal.Response.ERROR_REJECTED: "the cancellation was rejected"}
 
 
 class Nav2:
