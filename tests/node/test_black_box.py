@@ -135,7 +135,7 @@ def test_without_a_black_box_there_is_nothing_to_save(world: Path) -> None:
 def test_a_kill_while_writing_leaves_a_file_that_the_next_life_names(
     start: Start, probe: Probe, tmp_path: Path
 ) -> None:
-    config = write_config(tmp_path, more="")
+    config = write_config(tmp_path, trigger="violation")
     config.write_text(config.read_text().replace("after: 1", "after: 600"))
     process = start(config=str(config))
     probe.wait(lambda: len(probe.risks) > 3, "ticks")

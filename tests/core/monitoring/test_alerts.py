@@ -253,7 +253,7 @@ def test_what_is_kept_is_bounded_and_comes_back_the_same(heard: list[bool], reas
         {"total": 1, "alerts": [[1, "r", -1, 2, 3, 1, 0.5, 0, "", "", "", 0, "", ""]]},
         {"total": 1, "alerts": [[True, "r", 1, 2, 3, 1, 0.5, 0, "", "", "", 0, "", ""]]},
         {
-            "count": 2,
+            "total": 2,
             "alerts": [[n, "r", 1, 2, 0, 1, None, 0, "", "", "", 0, "", ""] for n in (1, 2)],
         },
         {"total": 2, "alerts": [[2, "r", 1, 2, 3, 1, 0.5, 0, "", "", "", 0, "", ""]] * 2},
@@ -266,7 +266,7 @@ def test_what_makes_no_sense_is_refused(data: Any) -> None:
 
 def test_an_alert_beyond_their_number_is_named() -> None:
     alert = [3, "r", 1, 2, 3, 0, 0.5, 0, "", "", "", 0, "", ""]
-    with pytest.raises(ValueError, match=r"alerts \[3\] of 1"):
+    with pytest.raises(ValueError, match=r"alerts \[3\] do not rise from 1 to at most 1"):
         parse_kept({"total": 1, "alerts": [alert]})
 
 

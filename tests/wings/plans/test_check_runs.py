@@ -44,6 +44,11 @@ def test_rules_without_time_are_names(forewarn: Run, logs: Path, tmp_path: Path)
         "  hot: 'exists s in objects: on(s)'\n  late: 'always(on(\"stove\"))'\n"
     )
     assert forewarn("check-runs", logs, "-r", rules, "-f", "AF hot").code == 0
+    broken = forewarn(
+        "check-runs", logs, "-r", rules, "-f", "AG !hot", "-f", "EF !hot & AG !hot", "--top", 1
+    )
+    assert broken.code == 1
+    assert "1 more" in broken.out
     refused = forewarn("check-runs", logs, "-r", rules, "-f", "AF late")
     assert refused.code == 2
     assert "speaks of time" in refused.err

@@ -199,7 +199,8 @@ def _print(
         )  # fmt: skip
     columns = ("tree", "formula", "verdict", ">executions", ">nodes", ">hold alone", ">first at")
     output.table(columns, rows)
-    for one in [one for one in found if one.branch][: options.top or None]:
+    drawn = [one for one in found if one.branch]
+    for one in drawn[: options.top or None]:
         output.say()
         where = f" in {one.group}" if one.group else ""
         output.say(
@@ -214,6 +215,9 @@ def _print(
         output.table((">time", "state"), cells)
         if len(shown) < len(one.branch):
             output.say(f"{begin} changes before and {len(one.branch) - begin - len(shown)} after")
+    if options.top and len(drawn) > options.top:
+        output.say()
+        output.say(f"{len(drawn) - options.top} more; --top 0 lists all")
     if any(not one.holds and not one.branch for one in found):
         output.say()
         output.say("Where no branch is shown, no single execution breaks the formula.")
