@@ -25,4 +25,4 @@ def test_the_approver_in_evaluations_of_inspect() -> None:
         command, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "6 passed" in ran.stdout
+    assert "7 passed" in ran.stdout

@@ -8,15 +8,16 @@ other.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from inspect_ai.approval import Approval, Approver, approver
-from inspect_ai.model import ChatMessage, ChatMessageTool
+from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageTool
 from inspect_ai.tool import ToolCall, ToolCallView
 
 from agent_guard.decisions import Proposal
 from agent_guard.guard import Guard
-from agent_guard.outcomes import JudgedCall, RunState
+from agent_guard.outcomes import GuardError, JudgedCall, RunState
 
 
 @approver(name="guard")
@@ -44,7 +45,12 @@ def guard_approver(
     ) -> Approval:
         run = str(history[0].id) if history else "run"
         state = before(guard, run, call, history)
-        judged = guard.decide(state, run, _proposal(call))
+        twice = _same_ids(history, call)
+        if twice > 1:
+            error = GuardError(f"{twice} calls of one message have the id {call.id!r}")
+            judged = guard.failed(state, run, _proposal(call), error)
+        else:
+            judged = guard.decide(state, run, _proposal(call))
         if judged.decision.does == "ask":
             return Approval(decision="escalate", explanation=judged.decision.message)
         settled = guard.settle(state, judged)
@@ -66,19 +72,48 @@ def guard_approver(
 
 
 def before(guard: Guard, run: str, call: ToolCall, history: Sequence[ChatMessage]) -> RunState:
-    """Return what is remembered of a conversation before one of its calls."""
-    results = {m.tool_call_id: m for m in history if isinstance(m, ChatMessageTool)}
+    """Return what is remembered of a conversation before one of its calls.
+
+    Some models give calls of several messages one id: the call is that of the last such message.
+    """
+    last = _message_of(history, call)
     state = guard.start()
-    for message in history:
+    for number, message in enumerate(history):
         if message.role == "user":
             state = guard.add_user_message(state, message.text)._replace(refused=0)
         elif message.role == "assistant":
+            results = _results(history[number + 1 :])
             for past in message.tool_calls or ():
-                if past.id == call.id:
+                if number == last and past.id == call.id:
                     return state
                 judged = guard.decide(state, run, _proposal(past))
                 state = _after(guard, state, judged, results.get(past.id))
     return state
+
+
+def _message_of(history: Sequence[ChatMessage], call: ToolCall) -> int | None:
+    """Return the place of the message that makes a call; None if its last one was answered."""
+    for number in reversed(range(len(history))):
+        message = history[number]
+        if isinstance(message, ChatMessageTool) and message.tool_call_id == call.id:
+            return None
+        if message.role == "assistant" and any(c.id == call.id for c in message.tool_calls or ()):
+            return number
+    return None
+
+
+def _same_ids(history: Sequence[ChatMessage], call: ToolCall) -> int:
+    """Return how many calls of the message that makes a call have its id."""
+    place = _message_of(history, call)
+    message = None if place is None else history[place]
+    calls = message.tool_calls if isinstance(message, ChatMessageAssistant) else None
+    return sum(other.id == call.id for other in calls or ())
+
+
+def _results(later: Sequence[ChatMessage]) -> dict[str | None, ChatMessageTool]:
+    """Return the results of a message's calls, by id: those before the model's next message."""
+    answers = takewhile(lambda message: message.role != "assistant", later)
+    return {m.tool_call_id: m for m in answers if isinstance(m, ChatMessageTool)}
 
 
 def _after(

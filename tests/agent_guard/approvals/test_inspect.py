@@ -77,12 +77,16 @@ def person(decision: Any) -> Approver:
     return approve
 
 
-def evaluated(calls: list[tuple[str, dict[str, Any]]], approvers: Any, folder: Path) -> Any:
+def evaluated(
+    calls: list[tuple[str, dict[str, Any]]], approvers: Any, folder: Path, identity: str = ""
+) -> Any:
     """Return the sample of an evaluation in which a model makes calls; `ran` has what was run."""
     ran.clear()
     outputs = [ModelOutput.for_tool_call("mockllm", name, given) for name, given in calls]
     outputs.append(ModelOutput.from_content("mockllm", "done"))
     for output in outputs:
+        for call in output.message.tool_calls or ():
+            call.id = identity or call.id
         output.usage = ModelUsage()  # to count tokens it would fetch a vocabulary
     model = get_model("mockllm/model", custom_outputs=outputs)
     tools = use_tools(read_file(), send_money(), delete_all(), leave())
@@ -115,6 +119,11 @@ def test_an_attack_is_rejected_with_the_reason_and_the_task_is_done(tmp_path: Pa
     assert refused.error.type == "approval" and "no_foreign_payee" in refused.error.message
     steps = [json.loads(line) for line in record.read_text().splitlines()]
     assert [step["calls"] for step in steps] == [[], ["read_file"]]
+
+
+def test_calls_of_several_messages_with_one_id_are_told_apart(tmp_path: Path) -> None:
+    evaluated([READ, ATTACK, PAY, ATTACK], policies(written(tmp_path)), tmp_path, "call_1")
+    assert ran == ["read bill.txt", "pay DE77"]
 
 
 @pytest.mark.parametrize(("says", "made"), [("approve", True), ("reject", False)])

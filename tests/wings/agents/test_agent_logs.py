@@ -131,6 +131,23 @@ def test_a_log_is_a_run(tmp_path: Path, name: str, log: Any, indent: int | None)
     assert len(find_recordings(path, "run")) == 1
 
 
+def test_a_line_of_a_log_that_is_no_json_is_named_and_a_last_one_without_end_is_left_out(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "spans.jsonl"
+    whole = "".join(json.dumps(span) + "\n" for span in FLAT)
+    path.write_text(whole + '{"name": "chat", "cont')
+    with open_recording(path) as recording:
+        assert len(list(recording.read())) == 3
+        assert recording.warnings == ["line 5 is cut short; it is left out"]
+    path.write_text('{"name": "chat", "cont\n'.join([whole, whole]))
+    with pytest.raises(
+        RecordingError, match=r"is no JSON, and lines before it are a log"
+    ) as caught:
+        open_recording(path)
+    assert str(caught.value).startswith(f"{path}:5")
+
+
 def test_spans_of_a_trace_may_lie_on_several_lines_and_each_trace_is_a_run(tmp_path: Path) -> None:
     other = [{**span, "context": {"trace_id": "t2"}} for span in FLAT]
     path = tmp_path / "spans.jsonl"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from forewarn.recordings.traces import LONGEST, decoder, open_text
 from forewarn.wings.agents.calls import key_of_calls
@@ -19,23 +19,47 @@ NO_CALLS = frozenset({"message", "system", "null", "recall", "change_agent_state
 ATTACHED = "attachment://"
 
 
-def log_runs(path: Path) -> list[dict[str, Any]] | None:
-    """Return the runs of a log; None if the file is no log.
+class Log(NamedTuple):
+    """What a log holds.
+
+    `runs`: its runs, as `agents` reads them.
+    `broken`: number of the first line that is no JSON; 0 without one.
+    `is_cut`: whether that line is the last one, and has no end.
+    """
+
+    runs: list[dict[str, Any]]
+    broken: int = 0
+    is_cut: bool = False
+
+
+def read_log(path: Path) -> Log | None:
+    """Return what a log holds; None if the file is no log.
 
     The file is one JSON document, or one a line. A document over several lines may also be a run.
     """
     with open_text(path) as file:
-        lines = (line for line in iter(lambda: file.readline(LONGEST + 1), "") if line.strip())
-        first = next(lines, "")
+        texts = enumerate(iter(lambda: file.readline(LONGEST + 1), ""), 1)
+        lines = ((number, line) for number, line in texts if line.strip())
+        _, first = next(lines, (0, ""))
         document = _decoded(first)
         if document is None:
             document = _decoded(first + file.read(LONGEST))
             runs = _runs([document])
-            is_run = runs is None and isinstance(document, dict) and key_of_calls(document)
-            return [document] if is_run else runs
+            if runs is None and isinstance(document, dict) and key_of_calls(document):
+                runs = [document]
+            return None if runs is None else Log(runs)
         if _runs([document]) is None:
             return None
-        return _runs([document, *map(_decoded, lines)])
+        documents = [document]
+        for number, line in lines:
+            if (document := _decoded(line)) is None:
+                rest = next(lines, None)
+                runs = _runs(documents)
+                is_cut = rest is None and not line.endswith("\n")
+                return None if runs is None else Log(runs, number, is_cut)
+            documents.append(document)
+        runs = _runs(documents)
+        return None if runs is None else Log(runs)
 
 
 def _decoded(text: str) -> Any:
@@ -84,7 +108,7 @@ def _is_swe(steps: list[Any]) -> bool:
 
 def _of_trajectory(document: dict[str, Any]) -> dict[str, Any]:
     """Return a run of SWE-agent: the first word of a command is the action."""
-    inputsut = [
+    user_messages = [
         message
         for message in document.get("history") or ()
         if isinstance(message, dict) and message.get("role") == "user"
@@ -99,7 +123,7 @@ def _of_trajectory(document: dict[str, Any]) -> dict[str, Any]:
         for step in document["trajectory"]
         if (words := step["action"].split(maxsplit=1))
     ]
-    task = [{"role": "user", "content": inputsut[0].get("content")}] if inputsut else []
+    task = [{"role": "user", "content": user_messages[0].get("content")}] if user_messages else []
     return {**_fields(document, "trajectory", "history"), "steps": [*task, *steps]}
 
 

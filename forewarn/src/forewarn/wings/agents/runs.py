@@ -30,7 +30,7 @@ from forewarn.recordings.interface import Sample
 from forewarn.recordings.traces import BOM, LONGEST, JsonTrace, decoder, open_text
 from forewarn.recordings.zstd import CutError
 from forewarn.wings.agents.calls import ACCEPTED, Run, WrongRunError, key_of_calls, parse_run
-from forewarn.wings.agents.logs import log_runs
+from forewarn.wings.agents.logs import Log, read_log
 from forewarn.wings.agents.steps import Progress, bounded
 
 MOST_WARNINGS = 10
@@ -53,7 +53,7 @@ def _holds_runs(path: Path, changed_ns: int, size: int) -> bool:
     del changed_ns, size
     empty = False
     try:
-        if log_runs(path) is not None:
+        if read_log(path) is not None:
             return True
         for record in islice(_first_records(path), MOST_LOOKED_AT):
             key = key_of_calls(record) if isinstance(record, dict) else None
@@ -99,9 +99,13 @@ class AgentTrace(JsonTrace):
     _is_list = False
 
     def _records(self) -> Iterator[tuple[int, Any]]:
-        runs = self._of_log()
-        if runs is not None:
-            yield from ((1, run) for run in runs)
+        log = self._log()
+        if log is not None:
+            yield from ((1, run) for run in log.runs)
+            if log.broken and not log.is_cut:
+                raise self._error(log.broken, "is no JSON, and lines before it are a log")
+            if log.broken:
+                self._warn(f"line {log.broken} is cut short; it is left out")
             return
         texts = self._texts()
         first = next(texts, None)
@@ -120,10 +124,10 @@ class AgentTrace(JsonTrace):
                 raise self._error(first[0], f"the list is longer than {LONGEST} characters")
         yield from self._listed("".join(parts), first[0])
 
-    def _of_log(self) -> list[dict[str, Any]] | None:
-        """Return the runs of a framework's log; None if the file is no log, or cannot be read."""
+    def _log(self) -> Log | None:
+        """Return a framework's log; None if the file is no log, or cannot be read."""
         try:
-            return log_runs(self.path)
+            return read_log(self.path)
         except (ValueError, OSError, EOFError, RecursionError, *UNPACKING):
             return None  # reading line by line says what is wrong
 
