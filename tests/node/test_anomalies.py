@@ -9,7 +9,7 @@ import pytest
 from forewarn_msgs.msg import Anomaly
 from forewarn_msgs.srv import Reset
 from live_ros import KEPT, Probe, Process
-from small_world import DISTANCE, MONITOR, ODOMETRY, write_watched
+from small_world import DISTANCE, MONITOR, ODOMETRY, write_bag, write_watched
 
 from forewarn.assessment.record_replay import replay_record
 from forewarn.cli import main
@@ -86,3 +86,25 @@ def test_a_file_that_does_not_fit_keeps_the_node_from_being_configured(
     assert not probe.change("configure")
     assert f"{tmp_path}/nowhere.anomalies: cannot be read" in process.output
     assert "accepted: a file that `forewarn anomalies --save` wrote" in process.output
+
+
+def test_a_run_longer_than_any_normal_one_is_warned_of_once(
+    start: Callable[..., Process], probe: Probe, tmp_path: Path
+) -> None:
+    config, model = tmp_path / "monitor.yaml", tmp_path / "model.json"
+    config.write_text(f"{BY_STEPS}anomaly: {{}}\n")
+    bags = [str(write_bag(tmp_path / f"{seed}.mcap", seed, 0.5)) for seed in range(12)]
+    assert main(["learn", *bags, "-c", str(config), "-o", str(model), "-q"]) == 0
+    process = start(config=str(config), model=str(model), mode="act")
+    said: list[Anomaly] = []
+    probe.node.create_subscription(Anomaly, f"{probe.monitor}/output/anomaly", said.append, KEPT)
+    probe.wait_for_start()
+    probe.meet()
+    probe.say(ODOMETRY, 3.0)
+    for step in range(7):
+        assert step > 5 or "more moments than any normal run" not in process.output
+        probe.say(DISTANCE, 30.0 - 0.3 * step)
+        probe.wait(lambda step=step: len(said) > step, "what is said of the run")
+    probe.wait_for_status("anomaly", "WARN", "more moments than any normal run (5)")
+    assert process.stop() == 0, process.output
+    assert process.output.count("more moments than any normal run") == 1

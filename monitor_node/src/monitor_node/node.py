@@ -203,6 +203,8 @@ class MonitorNode(ReportingNode):
             functools.partial(parameters.fixed_quality, self),
             whole=[s.topic for s in self.watch.spec.signals.values() if s.topic and s.reads_all],
         )
+        detector = self.watch.monitor.detector
+        longest = None if detector is None else detector.longest_normal
         self.runtime = Runtime(
             self.watch,
             pacer,
@@ -210,7 +212,7 @@ class MonitorNode(ReportingNode):
             self._outputs,
             record,
             self._warn,
-            OperatorLog(self.get_logger()),
+            OperatorLog(self.get_logger(), longest),
             self._actuators,
             self._journal,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from forewarn.monitoring.policy import Level
-from forewarn.monitoring.run_anomaly import RunVerdict, in_words
+from forewarn.monitoring.run_anomaly import RunVerdict, in_words, too_long_in_words
 from forewarn.states.inputs import SAFE, verdicts
 from forewarn_ros.status import Severity, Status
 from monitor_node.runtime import Runtime
@@ -38,6 +38,8 @@ def _alert_status(runtime: Runtime) -> Status:
 
 def _anomaly_status(runtime: Runtime) -> Status:
     row = None if runtime.latest is None else runtime.latest.verdict.anomaly
+    detector = runtime.watch.monitor.detector
+    longest = None if detector is None else detector.longest_normal
     if row is None:
         return Status("anomaly", Severity.OK, "no tick has been evaluated yet", {})
     values = {
@@ -45,6 +47,7 @@ def _anomaly_status(runtime: Runtime) -> Status:
         "transitions": row.transitions,
         "p-value": row.p_value,
         "promised false alarm rate": row.false_alarm_rate,
+        "moments of the longest normal run": longest or "",
         "surprise of the last step": row.step.surprise,
     }
     strange = row.verdict == RunVerdict.ANOMALOUS
@@ -53,7 +56,10 @@ def _anomaly_status(runtime: Runtime) -> Status:
     acting = runtime.watch.spec.mode == "act"
     severity = Severity.WARN if strange and acting else Severity.OK
     only = " (only observing)" if strange and not acting else ""
-    return Status("anomaly", severity, f"{in_words(row)}{only}", values)
+    text = f"{in_words(row)}{only}"
+    if longest and row.transitions > longest:
+        text += f"; it has {too_long_in_words(longest)}"
+    return Status("anomaly", severity, text, values)
 
 
 def _plan_statuses(runtime: Runtime) -> Iterator[Status]:

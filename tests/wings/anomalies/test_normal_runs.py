@@ -134,6 +134,10 @@ def test_merge_keeps_the_moments_of_the_most_recordings_and_says_so(folder, tmp_
         assert kept.greatest == alone.greatest and (kept.moments == alone.moments).all()
     assert main(["inspect", str(merged)]) == 0
     assert "normal: 16 recordings without a violation, kept as" in capsys.readouterr().out
+    assert main(["inspect", str(merged), "--json"]) == 0
+    (facts,) = json.loads(capsys.readouterr().out)["normal_moments"]
+    assert (facts["recordings"], facts["longest"]) == (16, normal_of(merged).longest)
+    assert facts["limit"] == normal_of(merged).limit(facts["alpha"])
 
 
 def test_adding_to_a_model_keeps_the_moments_of_the_most_recordings(folder, tmp_path, capsys):

@@ -7,7 +7,13 @@ from typing import Any, NamedTuple
 
 from forewarn.assessment.lines import anomaly_record
 from forewarn.errors import plural
-from forewarn.monitoring.run_anomaly import DISTANCE, PART_KNOWN, AnomalyRow, RunVerdict
+from forewarn.monitoring.run_anomaly import (
+    DISTANCE,
+    PART_KNOWN,
+    AnomalyRow,
+    RunVerdict,
+    too_long_in_words,
+)
 
 
 class WatchedRun(NamedTuple):
@@ -48,12 +54,8 @@ def limits(runs: Sequence[WatchedRun], longest: int | None) -> Iterator[str]:
     """
     yield from _not_judged(runs)
     longer = sum(run.last.transitions > longest for run in runs) if longest else 0
-    if longer:
-        yield (
-            f"{longer:,} of {plural(len(runs), 'run')} had more moments than any normal run "
-            f"({longest:,}): the share of false alarms is not promised for so long a run; with "
-            "`anomaly.run` another run begins after a time"
-        )
+    if longest and longer:
+        yield (f"{longer:,} of {plural(len(runs), 'run')} had {too_long_in_words(longest)}")
 
 
 def _not_judged(runs: Sequence[WatchedRun]) -> Iterator[str]:

@@ -83,8 +83,6 @@ def run(options: Options, output: Output) -> int:
             f"{plural(len(mended.recordings), 'held-out recording')}"
         )
     print_estimates(model, output, details=True)
-    for fit in model.learned_score:
-        output.say(fit.in_words)
     for key, values in model.sections.items():
         if values and (words := model_section(key).in_words) is not None:
             output.say(words(values))
@@ -216,6 +214,12 @@ def _percentage(share: float) -> str:
     return "<1" if share < 0.5 else ">99"
 
 
+def _section_facts(model: CountModel) -> dict[str, Any]:
+    """Return what the sections of wings and other packages hold, by their keys."""
+    kept = ((key, model_section(key).facts, values) for key, values in model.sections.items())
+    return {key: facts(values) for key, facts, values in kept if values and facts is not None}
+
+
 def _document(
     model: CountModel,
     found: Sufficiency,
@@ -223,6 +227,7 @@ def _document(
     monitor: Monitor | None,
 ) -> dict[str, Any]:
     return {
+        **_section_facts(model),
         "rate": model.rate,
         "digest": model.digest,
         "predicates": model.vocabulary.predicates,
@@ -233,7 +238,6 @@ def _document(
         "recalibration": model.recalibration,
         "estimates": estimates_record(model),
         "hierarchical_prior": prior_record(model),
-        "learned_score": {fit.name: fit.facts for fit in model.learned_score},
         "states": [
             {
                 "state": model.vocabulary.key(model.states[index]),

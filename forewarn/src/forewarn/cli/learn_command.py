@@ -255,7 +255,7 @@ def _report(
             "learned_score": {fit.name: fit.facts for fit in model.learned_score}
             | {one.fit.name: one.fit.facts | one.facts for one in learned.scored},
             "groups": groups,
-            "normal": learned.normal and _normal_output().normal_record(learned.normal),
+            "normal": learned.normal and learned.normal.facts,
         }
     )
 

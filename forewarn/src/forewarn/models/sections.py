@@ -23,9 +23,11 @@ class ModelSection(NamedTuple):
     `joined`: from the values of each of several models to those of the merged one. By default those
         of the first model that has any stay.
     `in_words`: from the values to what `forewarn inspect` says of them.
+    `facts`: from the values to what ``forewarn inspect --json`` has under the key.
     """
 
     dump: Callable[[Sequence[Any]], Sequence[dict[str, Any]]]
     parse: Callable[[Sequence[Reader]], tuple[Any, ...]]
     joined: Callable[[Sequence[tuple[Any, ...]]], tuple[Any, ...]] = itemgetter(0)
     in_words: Callable[[Sequence[Any]], str] | None = None
+    facts: Callable[[Sequence[Any]], Any] | None = None

@@ -84,6 +84,14 @@ def in_words(row: AnomalyRow) -> str:
     return f"run {row.run}: {judged} ({row.test}, {sure}); {worst_in_words(row)}"
 
 
+def too_long_in_words(longest: int) -> str:
+    """Return what it means that a run has more moments than the longest normal one."""
+    return (
+        f"more moments than any normal run ({longest:,}): the share of false alarms is not "
+        "promised for so long a run; with `anomaly.run` another run begins after a time"
+    )
+
+
 def shares_in_words(step: SurprisingStep) -> str:
     """Return what was expected with its probabilities, or signals with their shares."""
     pairs = zip(step.expected, step.expected_probabilities, strict=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from forewarn.cli.output import Output
 from forewarn.wings.anomalies.normal_moments import NormalMoments
 
@@ -27,16 +25,3 @@ def print_normal(found: NormalMoments, *, asked: bool, output: Output) -> None:
             "`anomaly: {}` in the monitor file lets `replay` and the node tell runs that are "
             "unlike these"
         )
-
-
-def normal_record(found: NormalMoments) -> dict[str, Any]:
-    """Return what was learned for ``--json``."""
-    return {
-        "signals": found.signals,
-        "left_out": dict(found.left_out),
-        "moments": len(found.moments),
-        "recordings": len(found.recordings),
-        "calibrated_on": len(found.greatest),
-        "alpha": found.usual_alpha,
-        "limit": found.limit(found.usual_alpha),
-    }

@@ -86,4 +86,9 @@ def in_words(kept: Sequence[NormalMoments]) -> str:
     return "\n".join(one.in_words for one in kept)
 
 
-SECTION = ModelSection(dump_normal, parse_normal, most_recordings, in_words)
+def facts(kept: Sequence[NormalMoments]) -> list[dict[str, Any]]:
+    """Return the figures of what is kept of normal runs."""
+    return [one.facts for one in kept]
+
+
+SECTION = ModelSection(dump_normal, parse_normal, most_recordings, in_words, facts)

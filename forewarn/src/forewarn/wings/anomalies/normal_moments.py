@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +107,20 @@ class NormalMoments:
             f"{100 * alpha:.3g} % of new normal runs as long as these ({runs} compared with all "
             "others)"
         )
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What is kept, and what is promised, as plain data."""
+        return {
+            "signals": self.signals,
+            "left_out": dict(self.left_out),
+            "moments": len(self.moments),
+            "recordings": len(self.recordings),
+            "calibrated_on": len(self.greatest),
+            "longest": self.longest,
+            "alpha": self.usual_alpha,
+            "limit": self.limit(self.usual_alpha),
+        }
 
     def limit(self, alpha: float) -> float:
         """Return the distance above which at most the share alpha of new normal runs gets.

@@ -110,4 +110,14 @@ def _ensemble(reader: Reader) -> Ensemble:
     return Ensemble(base=reader.number("base"), line=line, **arrays)
 
 
-SECTION = ModelSection(dump_scores, parse_scores)
+def in_words(fits: Sequence[LearnedScoreFit]) -> str:
+    """Say what was learned, a line for each score."""
+    return "\n".join(fit.in_words for fit in fits)
+
+
+def facts(fits: Sequence[LearnedScoreFit]) -> dict[str, Any]:
+    """Return the figures of each score, by its name."""
+    return {fit.name: fit.facts for fit in fits}
+
+
+SECTION = ModelSection(dump_scores, parse_scores, in_words=in_words, facts=facts)
