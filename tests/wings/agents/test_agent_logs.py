@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from forewarn.errors import RecordingError
 from forewarn.recordings.registry import find_recordings, open_recording
@@ -146,6 +149,66 @@ def test_a_line_of_a_log_that_is_no_json_is_named_and_a_last_one_without_end_is_
     ) as caught:
         open_recording(path)
     assert str(caught.value).startswith(f"{path}:5")
+
+
+ZSTD = 93
+
+
+def eval_file(path: Path, method: int, **members: Any) -> Path:
+    """Write a log in Inspect's own format; Python's zipfile packs no zstd."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in {"header.json": {}, **members}.items():
+            info, data = zipfile.ZipInfo(name), json.dumps(content).encode()
+            info.compress_type = method
+            if method != ZSTD:
+                archive.writestr(info, data)
+                continue
+            packed = zstandard.compress(data)
+            info.CRC, info.file_size, info.compress_size = zlib.crc32(data), len(data), len(packed)
+            info.header_offset = archive.fp.tell()
+            archive.fp.write(info.FileHeader() + packed)
+            archive.filelist.append(info)
+            archive.start_dir, archive._didModify = archive.fp.tell(), True
+    return path
+
+
+SAMPLES = {"samples/1_epoch_1.json": INSPECT["samples"][0]}
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, ZSTD])
+def test_inspects_own_format_holds_the_same_runs_as_its_json(tmp_path: Path, method: int) -> None:
+    path = eval_file(tmp_path / "log.eval", method, **SAMPLES)
+    plain = tmp_path / "log.json"
+    plain.write_text(json.dumps(INSPECT))
+    with open_recording(path) as recording, open_recording(plain) as other:
+        assert list(recording.read()) == list(other.read())
+        assert recording.count == 3
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, ZSTD])
+@pytest.mark.parametrize(
+    ("place", "change", "problem"),
+    [
+        (-30, b"", "log.eval: is cut short or damaged"),
+        (250, b"\xff\xff", "samples/1_epoch_1.json: cannot be unpacked"),
+    ],
+)
+def test_a_damaged_file_of_inspect_is_named(
+    tmp_path: Path, method: int, place: int, change: bytes, problem: str
+) -> None:
+    path = eval_file(tmp_path / "log.eval", method, **SAMPLES)
+    data = path.read_bytes()
+    rest = data[place + len(change) :] if change else b""
+    path.write_bytes(data[:place] + change + rest)
+    with pytest.raises(RecordingError, match=problem):
+        open_recording(path)
+
+
+@pytest.mark.parametrize("sample", [[], {}, {"messages": "none"}])
+def test_a_sample_without_messages_is_named(tmp_path: Path, sample: Any) -> None:
+    path = eval_file(tmp_path / "log.eval", ZSTD, **{**SAMPLES, "samples/2_epoch_1.json": sample})
+    with pytest.raises(RecordingError, match=r"samples/2_epoch_1\.json: has no list of messages"):
+        open_recording(path)
 
 
 def test_spans_of_a_trace_may_lie_on_several_lines_and_each_trace_is_a_run(tmp_path: Path) -> None:

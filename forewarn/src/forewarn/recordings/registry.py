@@ -45,7 +45,7 @@ from forewarn.registry import part
 
 GROUP = "forewarn.recordings"
 HEAD_LENGTH = 512
-PACKED = (b"\x1f\x8b", b"\x28\xb5")
+PACKED = (b"\x1f\x8b", b"\x28\xb5", b"PK")
 LISTED = re.compile(rb"\[\s*\{")
 
 
@@ -125,7 +125,7 @@ BUILT_IN = (
     ),
     RecordingFormat(
         "runs of agents",
-        "runs of agents in JSON (each with a list of its calls, maybe with .gz or .zst)",
+        "runs of agents in JSON (each a list of calls, maybe with .gz or .zst), Inspect's .eval",
         _is_agent_trace,
         _open_agent_trace,
     ),

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from forewarn.files.inputs import open_plain
 from forewarn.recordings.traces import LONGEST, decoder, open_text
 from forewarn.wings.agents.calls import key_of_calls
+from forewarn.wings.agents.inspect_files import BEGIN, is_inspect_file, read_samples
 
 NO_CALLS = frozenset({"message", "system", "null", "recall", "change_agent_state"})
 """Actions of OpenHands that are no calls of tools."""
@@ -36,7 +38,12 @@ def read_log(path: Path) -> Log | None:
     """Return what a log holds; None if the file is no log.
 
     The file is one JSON document, or one a line. A document over several lines may also be a run.
+    Inspect's own format is an archive of them.
     """
+    with open_plain(path) as file:
+        head = file.read(len(BEGIN))
+    if is_inspect_file(path, head):
+        return Log(list(map(_of_sample, read_samples(path))))
     with open_text(path) as file:
         texts = enumerate(iter(lambda: file.readline(LONGEST + 1), ""), 1)
         lines = ((number, line) for number, line in texts if line.strip())

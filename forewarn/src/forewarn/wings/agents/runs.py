@@ -30,6 +30,7 @@ from forewarn.recordings.interface import Sample
 from forewarn.recordings.traces import BOM, LONGEST, JsonTrace, decoder, open_text
 from forewarn.recordings.zstd import CutError
 from forewarn.wings.agents.calls import ACCEPTED, Run, WrongRunError, key_of_calls, parse_run
+from forewarn.wings.agents.inspect_files import is_inspect_file
 from forewarn.wings.agents.logs import Log, read_log
 from forewarn.wings.agents.steps import Progress, bounded
 
@@ -41,6 +42,8 @@ UNPACKING = (zlib.error, CutError)
 def is_agent_trace(path: Path, head: bytes) -> bool:
     """Tell by its first runs whether a file holds runs of agents."""
     begun = head.removeprefix(BOM).lstrip()[:1]
+    if is_inspect_file(path, head):
+        return True
     if path.is_dir() or (begun not in (b"{", b"[") and head[:2] not in (b"\x1f\x8b", b"\x28\xb5")):
         return False
     stat = path.stat()
